@@ -10,7 +10,7 @@ from struct import Struct
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from fila.core import ids
+from fila import ids
 from fila.model import NS_PER_S, DeadLetter, Spec
 from fila.wire._pb import messages_pb2 as pb
 
