@@ -46,7 +46,10 @@ class Action(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Settle:
-    """Settle or extend leases. `tokens[i]` of 0 settles whoever holds the lease of `sequences[i]`."""
+    """Settle or extend leases.
+
+    A token of 0 stands for whoever holds the lease of the sequence at its index.
+    """
 
     tag: Tag
     queue: str

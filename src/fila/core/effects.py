@@ -48,6 +48,14 @@ class DeleteMessages:
 
 
 @dataclass(slots=True)
+class DeleteRanges:
+    """Stretches of messages that are gone, first and last sequence of each."""
+
+    partition: int
+    ranges: Sequence[tuple[int, int]]
+
+
+@dataclass(slots=True)
 class PutTimes:
     """A rescheduled message: its entry's times change."""
 
@@ -131,6 +139,7 @@ Mutation: TypeAlias = (
     PutMessages
     | PutProgress
     | DeleteMessages
+    | DeleteRanges
     | PutTimes
     | PutPartition
     | DeletePartition
@@ -155,7 +164,7 @@ class SettleResult:
 
 
 # Outcome for Enqueue, SettleResult for Settle, int for Purge, bool for SetConfig, None for others.
-Reply: TypeAlias = Outcome | SettleResult | int | bool | None | FilaError
+Reply: TypeAlias = Outcome | SettleResult | int | bool | FilaError | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,110 @@
+"""Places in ascending order: added behind, taken in front, given back or taken out anywhere.
+
+Eight bytes a place. A backlog is millions of these, so they are not Python objects.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+# Taken places are cut off the front when there are this many, and more than are left.
+_CUT_MIN = 512
+
+
+class Fifo:
+    """The waiting messages of one lane."""
+
+    __slots__ = ("_count", "_gone", "_head", "_places", "_returned")
+
+    def __init__(self) -> None:
+        self._places = array("Q")
+        self._head = 0
+        self._count = 0
+        # Given back: a heap, nearly always empty. Taken out of the middle: skipped when met.
+        self._returned: list[int] | None = None
+        self._gone: set[int] | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def extend(self, places: range) -> None:
+        """Add places greater than all before."""
+        self._places.extend(places)
+        self._count += len(places)
+
+    def add(self, place: int) -> None:
+        """Add a place wherever it belongs."""
+        if not self._places or place > self._places[-1]:
+            self._places.append(place)
+        else:
+            if self._returned is None:
+                self._returned = []
+            heappush(self._returned, place)
+            # It may have been taken out before, and is back now.
+            if self._gone:
+                self._gone.discard(place)
+        self._count += 1
+
+    def peek(self) -> int:
+        """The first place. There must be one."""
+        if self._gone:
+            self._skip_gone()
+        if self._returned and (
+            self._head >= len(self._places) or self._returned[0] < self._places[self._head]
+        ):
+            return self._returned[0]
+        return self._places[self._head]
+
+    def pop(self) -> int:
+        """Take the first place. There must be one."""
+        place = self.peek()
+        self._count -= 1
+        if self._returned and self._returned[0] == place:
+            heappop(self._returned)
+            return place
+        self._head += 1
+        self._cut()
+        return place
+
+    def remove(self, place: int) -> bool:
+        """Take a place out of the middle; whether it was there."""
+        if not self._holds(place):
+            return False
+        if self._returned and place in self._returned:
+            self._returned.remove(place)
+            # Order among the rest is what a heap needs, and a sorted list is a heap.
+            self._returned.sort()
+        else:
+            if self._gone is None:
+                self._gone = set()
+            self._gone.add(place)
+        self._count -= 1
+        return True
+
+    def __iter__(self) -> Iterator[int]:
+        gone = self._gone or ()
+        kept = [place for place in self._places[self._head :] if place not in gone]
+        return iter(sorted(kept + (self._returned or [])))
+
+    def _holds(self, place: int) -> bool:
+        if self._returned and place in self._returned:
+            return True
+        if self._gone and place in self._gone:
+            return False
+        index = bisect_left(self._places, place, lo=self._head)
+        return index < len(self._places) and self._places[index] == place
+
+    def _skip_gone(self) -> None:
+        gone = self._gone
+        while gone and self._head < len(self._places) and self._places[self._head] in gone:
+            gone.discard(self._places[self._head])
+            self._head += 1
+
+    def _cut(self) -> None:
+        if self._head >= len(self._places):
+            self._places = array("Q")
+            self._head = 0
+        elif self._head >= _CUT_MIN and self._head * 2 > len(self._places):
+            del self._places[: self._head]
+            self._head = 0

@@ -1,0 +1,153 @@
+"""A fairness key of one queue: its lanes, its weight, and its standing in the ring.
+
+A lane holds the waiting messages that are alike in all that scheduling looks at, in order of
+place. Within a key the next message is the one with the highest priority, then the lowest place.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, TypeAlias
+
+from fila.core.fifo import Fifo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fila.model import Spec
+
+# Priority negated, place of the lane's first message, a number that settles ties, the lane.
+_Front: TypeAlias = tuple[int, int, int, "Lane"]
+
+
+class Lane:
+    """Messages of one spec."""
+
+    __slots__ = ("fifo", "key", "spec")
+
+    def __init__(self, spec: Spec, key: Key) -> None:
+        self.spec = spec
+        self.key = key
+        self.fifo = Fifo()
+
+
+# Ascending position in the ring, the key. A new tuple whenever the key's turn moves: an old one
+# that still lies somewhere in the ring is known by not being the key's any more.
+Seat: TypeAlias = tuple[int, "Key"]
+
+
+class Key:
+    """What the scheduler remembers of a fairness key while it has messages."""
+
+    __slots__ = (
+        "_fronts",
+        "_lanes",
+        "credited_lap",
+        "deficit",
+        "delayed",
+        "delivered",
+        "due_lap",
+        "in_flight",
+        "in_turn",
+        "mixed_weights",
+        "name",
+        "newest_place",
+        "rate_count",
+        "rate_previous",
+        "rate_since_ns",
+        "ready",
+        "seat",
+        "served",
+        "weight",
+        "weight_stored",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.weight = 1
+        self.newest_place = 0
+        # Whether messages with different weights came since the key was last empty.
+        self.mixed_weights = False
+        self.weight_stored = False
+        self.ready = 0
+        self.delayed = 0
+        self.in_flight = 0
+        self.delivered = 0
+        # The cost of what was delivered.
+        self.served = 0
+        # Deliveries in the current and in the previous window, for a recent rate.
+        self.rate_since_ns = 0
+        self.rate_count = 0
+        self.rate_previous = 0
+        self.deficit = 0
+        self.seat: Seat | None = None
+        self.in_turn = False
+        self.credited_lap = 0
+        self.due_lap = 0
+        self._lanes: list[Lane] = []
+        # A heap of lane fronts, only while there are several lanes; outdated entries are skipped.
+        self._fronts: list[_Front] | None = None
+
+    @property
+    def lanes(self) -> Iterable[Lane]:
+        """The lanes with messages."""
+        if self._fronts is None:
+            return self._lanes
+        return {id(lane): lane for *_, lane in self._fronts if lane.fifo}.values()
+
+    def head(self) -> Lane:
+        """The lane of the next message. There must be one."""
+        fronts = self._fronts
+        if fronts is None:
+            return self._lanes[0]
+        while True:
+            _, place, _, lane = fronts[0]
+            if lane.fifo and lane.fifo.peek() == place:
+                return lane
+            heappop(fronts)
+
+    def lane_opened(self, lane: Lane) -> None:
+        """A lane has its first message."""
+        if self._fronts is not None:
+            heappush(self._fronts, _front(lane))
+            return
+        self._lanes.append(lane)
+        if len(self._lanes) > 1:
+            self._fronts = [_front(lane) for lane in self._lanes]
+            heapify(self._fronts)
+            self._lanes = []
+
+    def front_changed(self, lane: Lane) -> None:
+        """A lane has another first message than before."""
+        if self._fronts is not None:
+            heappush(self._fronts, _front(lane))
+
+    def lane_closed(self, lane: Lane) -> None:
+        """A lane has no message any more."""
+        if self._fronts is None:
+            self._lanes.remove(lane)
+        elif not self.ready:
+            self._fronts = None
+
+    def note_weight(self, place: int, weight: int) -> bool:
+        """Take in the weight of a message that is ready; whether the key's weight changed."""
+        if place <= self.newest_place:
+            return False
+        if self.newest_place and weight != self.weight:
+            self.mixed_weights = True
+        changed = weight != self.weight
+        self.newest_place = place
+        self.weight = weight
+        return changed
+
+    def forget(self) -> None:
+        """Nothing is pending: the next message starts anew."""
+        self.weight = 1
+        self.newest_place = 0
+        self.mixed_weights = False
+        self.weight_stored = False
+        self.deficit = 0
+
+
+def _front(lane: Lane) -> _Front:
+    return (-lane.spec.priority, lane.fifo.peek(), id(lane), lane)

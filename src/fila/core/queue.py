@@ -1,0 +1,271 @@
+"""One queue in memory: what waits in which lane of which key, what is delayed, what is leased.
+
+Only keeps the books: which message is next, and that every count fits. What happens to a message
+and why is decided in `settlement`, `expiry`, `delivery` and `admission`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from fila.core.key import Key, Lane
+from fila.core.message import Message
+from fila.core.records import KeyWeight, QueueRecord, Status
+from fila.core.ring import Ring
+from fila.model import is_dlq
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fila.core.consumer import Consumer
+    from fila.core.partition import Partition
+    from fila.model import QueueSettings, Spec
+
+
+class Queue:
+    """One queue."""
+
+    def __init__(
+        self, name: str, partition: Partition, settings: QueueSettings, *, quantum: int
+    ) -> None:
+        self.name = name
+        self.partition = partition
+        self.settings = settings
+        self.paused = False
+        self.is_dlq = is_dlq(name)
+        self.ring = Ring(settings.quantum or quantum)
+        self.keys: dict[str, Key] = {}
+        self.ready_count = 0
+        # By sequence.
+        self.delayed: dict[int, Message] = {}
+        self.leased: dict[int, Message] = {}
+        # Subscribed consumers, and those of them that are believed to have room, in turn.
+        self.consumers: dict[int, Consumer] = {}
+        self.takers: deque[Consumer] = deque()
+        # When it last had its turn among the queues, in turns.
+        self.served_turn = 0
+        self._lanes: dict[Spec, Lane] = {}
+        # Ready messages with a past, by place.
+        self._noted: dict[int, Message] = {}
+
+    @property
+    def depth(self) -> int:
+        """Everything it holds."""
+        return self.ready_count + len(self.delayed) + len(self.leased)
+
+    @property
+    def can_serve(self) -> bool:
+        """Whether a message could go to a consumer now, as far as is known without looking."""
+        return bool(self.ready_count and self.takers and not self.paused)
+
+    @property
+    def record(self) -> QueueRecord:
+        """What is stored of it."""
+        return QueueRecord(
+            name=self.name,
+            partition=self.partition.number,
+            settings=self.settings,
+            paused=self.paused,
+        )
+
+    def add_fresh(self, spec: Spec, places: range) -> None:
+        """Newly accepted messages, alike, behind all others."""
+        lane = self._lanes.get(spec)
+        key = lane.key if lane else self._open_key(spec.fairness_key)
+        self.ring.before_change(key)
+        if lane is None:
+            lane = self._lanes[spec] = Lane(spec, key)
+            lane.fifo.extend(places)
+            key.lane_opened(lane)
+        else:
+            lane.fifo.extend(places)
+        key.note_weight(places[-1], spec.weight)
+        self._count_ready(key, len(places))
+
+    def add_ready(self, message: Message) -> None:
+        """A message with a past is ready, at its place."""
+        spec = message.spec
+        message.status = Status.READY
+        self._noted[message.place] = message
+        lane = self._lanes.get(spec)
+        key = lane.key if lane else self._open_key(spec.fairness_key)
+        self.ring.before_change(key)
+        if lane is None:
+            lane = self._lanes[spec] = Lane(spec, key)
+            lane.fifo.add(message.place)
+            key.lane_opened(lane)
+        else:
+            lane.fifo.add(message.place)
+            if lane.fifo.peek() == message.place:
+                key.front_changed(lane)
+        key.note_weight(message.place, spec.weight)
+        self._count_ready(key, 1)
+
+    def add_delayed(self, message: Message) -> None:
+        """A message waits for its time; it is pending, but not ready."""
+        message.status = Status.DELAYED
+        self.delayed[message.sequence] = message
+        self._open_key(message.spec.fairness_key).delayed += 1
+
+    def add_leased(self, message: Message) -> None:
+        """A message was leased before a restart, and still is."""
+        message.status = Status.LEASED
+        self.leased[message.sequence] = message
+        self._open_key(message.spec.fairness_key).in_flight += 1
+
+    def remove_delayed(self, message: Message) -> KeyWeight | None:
+        """A message is not delayed any more; the key may be forgotten, and its weight record."""
+        del self.delayed[message.sequence]
+        key = self.keys[message.spec.fairness_key]
+        key.delayed -= 1
+        return self._settle_key(key)
+
+    def remove_leased(self, message: Message) -> None:
+        """A message is not leased any more."""
+        del self.leased[message.sequence]
+        key = self.keys[message.spec.fairness_key]
+        key.in_flight -= 1
+        if not (key.ready or key.delayed or key.in_flight):
+            del self.keys[key.name]
+
+    def take(self, key: Key) -> tuple[Message, KeyWeight | None]:
+        """Lease the next message of a key; the key's weight record if that must change."""
+        lane = key.head()
+        place = lane.fifo.pop()
+        message = self._noted.pop(place, None) if self._noted else None
+        if message is None:
+            message = Message(self, lane.spec, place, place, Status.READY)
+        message.status = Status.LEASED
+        self.leased[message.sequence] = message
+        key.in_flight += 1
+        return message, self._took_ready(key, lane, place)
+
+    def remove_ready(self, spec: Spec, sequence: int) -> tuple[Message, KeyWeight | None] | None:
+        """Take one message out of the middle, if it waits."""
+        lane = self._lanes.get(spec)
+        if lane is not None and sequence not in self._noted and lane.fifo.remove(sequence):
+            message = Message(self, spec, sequence, sequence, Status.READY)
+            return message, self._removed_front(lane, sequence)
+        for message in self._noted.values():
+            if message.sequence == sequence:
+                return message, self.remove_noted(message)
+        return None
+
+    def remove_noted(self, message: Message) -> KeyWeight | None:
+        """Take a ready message with a past out of its lane."""
+        del self._noted[message.place]
+        lane = self._lanes[message.spec]
+        lane.fifo.remove(message.place)
+        return self._removed_front(lane, message.place)
+
+    def clear_pending(self) -> list[Message]:
+        """Drop all that waits; those with a past or a time are returned."""
+        dropped = [*self._noted.values(), *self.delayed.values()]
+        self._noted.clear()
+        self._lanes.clear()
+        self.delayed.clear()
+        self.ready_count = 0
+        for key in list(self.keys.values()):
+            if key.seat is not None:
+                self.ring.leave(key)
+            key.ready = key.delayed = 0
+            if key.in_flight:
+                fresh = self.keys[key.name] = Key(key.name)
+                fresh.in_flight = key.in_flight
+            else:
+                del self.keys[key.name]
+        return dropped
+
+    def pending_sequences(self) -> Iterator[int]:
+        """All that waits, in no order."""
+        for lane in self._lanes.values():
+            for place in lane.fifo:
+                message = self._noted.get(place)
+                yield message.sequence if message else place
+        yield from self.delayed
+
+    def oldest_sequence(self, key: Key) -> int:
+        """The ready message of a key with the lowest place, by its sequence; 0 for none."""
+        if not key.ready:
+            return 0
+        place = min(lane.fifo.peek() for lane in key.lanes)
+        message = self._noted.get(place)
+        return message.sequence if message else place
+
+    def enlist(self, consumer: Consumer) -> None:
+        """Count on a consumer as one with room."""
+        if self.name not in consumer.enlisted:
+            consumer.enlisted.add(self.name)
+            self.takers.append(consumer)
+
+    def next_taker(self) -> Consumer | None:
+        """The consumer whose turn it is, among those with room."""
+        takers = self.takers
+        while takers:
+            consumer = takers[0]
+            if consumer.room > 0 and self.name in consumer.queues:
+                return consumer
+            takers.popleft()
+            consumer.enlisted.discard(self.name)
+        return None
+
+    def key_weight(self, name: str, weight: int = 1, *, place: int) -> KeyWeight:
+        """A key's weight record; with place 0, that there is none any more."""
+        return KeyWeight(
+            partition=self.partition.number,
+            in_dlq=self.is_dlq,
+            fairness_key=name,
+            weight=weight,
+            place=place,
+        )
+
+    def _open_key(self, name: str) -> Key:
+        key = self.keys.get(name)
+        if key is None:
+            key = self.keys[name] = Key(name)
+        return key
+
+    def _count_ready(self, key: Key, count: int) -> None:
+        key.ready += count
+        self.ready_count += count
+        if key.seat is None:
+            self.ring.join(key)
+        else:
+            self.ring.after_change(key)
+
+    def _removed_front(self, lane: Lane, place: int) -> KeyWeight | None:
+        key = lane.key
+        self.ring.before_change(key)
+        record = self._took_ready(key, lane, place)
+        if key.seat is not None:
+            self.ring.after_change(key)
+        return record
+
+    def _took_ready(self, key: Key, lane: Lane, place: int) -> KeyWeight | None:
+        key.ready -= 1
+        self.ready_count -= 1
+        if lane.fifo:
+            key.front_changed(lane)
+        else:
+            del self._lanes[lane.spec]
+            key.lane_closed(lane)
+        if not key.ready:
+            # Only a limit lets a key keep what it has saved up; without work it starts anew.
+            self.ring.leave(key)
+            key.deficit = 0
+        outlived = place == key.newest_place and (key.mixed_weights or not key.ready)
+        return self._settle_key(key, store_weight=outlived)
+
+    def _settle_key(self, key: Key, *, store_weight: bool = False) -> KeyWeight | None:
+        """Forget a key that has nothing pending; else say if its weight must be stored now."""
+        if key.ready or key.delayed:
+            if not store_weight:
+                return None
+            key.weight_stored = True
+            return self.key_weight(key.name, key.weight, place=key.newest_place)
+        was_stored = key.weight_stored
+        key.forget()
+        if not key.in_flight:
+            del self.keys[key.name]
+        return self.key_weight(key.name, place=0) if was_stored else None

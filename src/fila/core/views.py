@@ -1,0 +1,135 @@
+"""What can be seen of the scheduler without changing it."""
+
+from dataclasses import dataclass
+from heapq import nlargest
+
+from fila.core.delivery import RATE_WINDOW_NS
+from fila.core.key import Key
+from fila.core.queue import Queue
+from fila.core.state import State
+from fila.model import NS_PER_S
+
+KEYS_SHOWN_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSummary:
+    """One line of a list of queues."""
+
+    name: str
+    depth: int
+    in_flight: int
+    consumers: int
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyStats:
+    """One fairness key."""
+
+    key: str
+    pending: int
+    deficit: int
+    weight: int
+    delivered: int
+    delivered_per_second: float
+    share: float
+    weight_share: float
+    in_flight: int
+    # Sequence of the message that waits longest, 0 for none: its entry says since when.
+    oldest_sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStats:
+    """One queue, with its busiest keys."""
+
+    summary: QueueSummary
+    ready: int
+    delayed: int
+    active_keys: int
+    key_count: int
+    quantum: int
+    keys: tuple[KeyStats, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerView:
+    """One consumer."""
+
+    number: int
+    name: str
+    peer: str
+    queues: tuple[str, ...]
+    credit: int
+    held: int
+    idle_ns: int
+
+
+def summarize(queue: Queue) -> QueueSummary:
+    """One queue in a line."""
+    return QueueSummary(
+        name=queue.name,
+        depth=queue.depth,
+        in_flight=len(queue.leased),
+        consumers=len(queue.consumers),
+        paused=queue.paused,
+    )
+
+
+def stats_of(queue: Queue, *, now_ns: int) -> QueueStats:
+    """One queue, with the keys that have the most pending."""
+    shown = nlargest(KEYS_SHOWN_MAX, queue.keys.values(), key=lambda key: key.ready + key.delayed)
+    rates = {key.name: _rate(key, now_ns) for key in shown}
+    served = sum(rates.values())
+    weights = sum(key.weight for key in shown if key.ready)
+    return QueueStats(
+        summary=summarize(queue),
+        ready=queue.ready_count,
+        delayed=len(queue.delayed),
+        active_keys=len(queue.ring),
+        key_count=len(queue.keys),
+        quantum=queue.ring.quantum,
+        keys=tuple(_key_stats(queue, key, rates[key.name], served, weights) for key in shown),
+    )
+
+
+def consumers_of(state: State, queue: Queue | None, *, now_ns: int) -> list[ConsumerView]:
+    """All consumers, or those of one queue."""
+    holder = state if queue is None else queue
+    return [
+        ConsumerView(
+            number=consumer.number,
+            name=consumer.name,
+            peer=consumer.peer,
+            queues=tuple(consumer.queues),
+            credit=consumer.credit,
+            held=len(consumer.leases),
+            idle_ns=max(0, now_ns - consumer.idle_since_ns),
+        )
+        for consumer in holder.consumers.values()
+    ]
+
+
+def _key_stats(queue: Queue, key: Key, rate: float, served: float, weights: int) -> KeyStats:
+    return KeyStats(
+        key=key.name,
+        pending=key.ready + key.delayed,
+        deficit=key.deficit,
+        weight=key.weight,
+        delivered=key.delivered,
+        delivered_per_second=rate,
+        share=rate / served if served else 0.0,
+        weight_share=key.weight / weights if weights and key.ready else 0.0,
+        in_flight=key.in_flight,
+        oldest_sequence=queue.oldest_sequence(key),
+    )
+
+
+def _rate(key: Key, now_ns: int) -> float:
+    """Deliveries per second over the last one or two windows."""
+    age = now_ns - key.rate_since_ns
+    if not key.rate_count or age >= 2 * RATE_WINDOW_NS:
+        return 0.0
+    span = age + (RATE_WINDOW_NS if key.rate_previous else 0)
+    return (key.rate_count + key.rate_previous) * NS_PER_S / max(span, NS_PER_S)
