@@ -1,0 +1,1 @@
+"""The `fila` command: one module per noun, over the SDK alone."""
