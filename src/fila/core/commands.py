@@ -20,7 +20,7 @@ class Enqueue:
     """Accept messages, given as columns: `bodies[i]` is asked for by `specs[i]`.
 
     `refused` are items that failed their checks; they are not in the columns, and their `index`
-    counts in the batch as the caller sent it. `timings` has the few that are delayed or short-lived,
+    counts in the batch as the caller sent it. `timings` has the few that are delayed or expire,
     by position in the columns.
     """
 

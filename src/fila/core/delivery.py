@@ -3,15 +3,13 @@
 from collections import deque
 
 from fila.core.consumer import Consumer
-from fila.core.key import Key
 from fila.core.message import Message
 from fila.core.queue import Queue
+from fila.core.records import KeyWeight
 from fila.core.state import State
-from fila.model import NS_PER_MS, NS_PER_S
 
 # So many in one pass, which must not hold the loop; the next pass goes on.
 DELIVERIES_MAX = 2000
-RATE_WINDOW_NS = 5 * NS_PER_S
 
 
 def deliver(state: State) -> None:
@@ -43,50 +41,50 @@ def deliver(state: State) -> None:
 
 
 def _serve(state: State, queue: Queue, limit: int) -> list[Message]:
-    messages: list[Message] = []
-    if queue.paused:
-        return messages
-    while len(messages) < limit:
-        consumer = queue.next_taker()
-        if consumer is None:
-            break
-        key = queue.ring.next_key()
-        if key is None:
-            break
-        message, weight_record = queue.take(key)
-        state.put_key_weight(weight_record)
-        _charge(state, key, message.spec.cost)
-        _lease(state, queue, message, consumer)
-        messages.append(message)
-        queue.takers.rotate(-1)
+    """Lease up to so many messages of one queue, dealt out among its consumers in turn."""
+    wanted = min(limit, queue.ready_count)
+    called = queue.call_takers(wanted)
+    room = sum(consumer.room for consumer in called)
+    weights: list[KeyWeight] = []
+    picked = queue.pick(min(wanted, room), now_ns=state.now_ns, records=weights)
+    for weight in weights:
+        state.put_key_weight(weight)
+    messages = queue.lease(
+        picked, now_ns=state.now_ns, wall_ns=state.wall_ns, token=state.take_tokens(len(picked))
+    )
+    for message in messages:
+        if message.expires_at_ns and not message.delivered:
+            state.wall_timers.cancel(message, message.expires_at_ns)
+        message.delivered = True
+    if messages:
+        state.steady_timers.set_all(messages, messages[0].due_ns)
+    _deal(state, called, messages)
+    queue.return_takers(called)
     return messages
 
 
-def _charge(state: State, key: Key, cost: int) -> None:
-    if key.ready:
-        key.deficit -= cost
-    key.delivered += 1
-    key.served += cost
-    if state.now_ns - key.rate_since_ns >= RATE_WINDOW_NS:
-        fresh = state.now_ns - key.rate_since_ns < 2 * RATE_WINDOW_NS
-        key.rate_previous = key.rate_count if fresh else 0
-        key.rate_count = 0
-        key.rate_since_ns = state.now_ns
-    key.rate_count += 1
+def _deal(state: State, called: list[Consumer], messages: list[Message]) -> None:
+    """One message to each consumer in turn, while it has room."""
+    if len(called) == 1:
+        _give(state, called[0], messages)
+        return
+    rooms = deque((consumer, consumer.room, list[Message]()) for consumer in called)
+    hands = list(rooms)
+    for message in messages:
+        consumer, room, hand = rooms.popleft()
+        hand.append(message)
+        if room > 1:
+            rooms.append((consumer, room - 1, hand))
+    for consumer, _, hand in hands:
+        if hand:
+            _give(state, consumer, hand)
 
 
-def _lease(state: State, queue: Queue, message: Message, consumer: Consumer) -> None:
-    if message.expires_at_ns and not message.delivered:
-        state.wall_timers.cancel(message, message.expires_at_ns)
-    token = state.take_token()
-    message.token = token
-    message.delivered = True
-    message.consumer = consumer.number
-    message.leased_at_ns = state.wall_ns
-    message.span_ns = queue.settings.visibility_timeout_ms * NS_PER_MS
-    message.due_ns = state.now_ns + message.span_ns
-    message.due_wall_ns = state.wall_ns + message.span_ns
-    state.steady_timers.set(message, message.due_ns)
-    consumer.leases[message] = None
+def _give(state: State, consumer: Consumer, messages: list[Message]) -> None:
+    number = consumer.number
+    for message in messages:
+        message.consumer = number
+    consumer.leases.update(dict.fromkeys(messages))
     consumer.idle_since_ns = state.now_ns
-    state.effects.deliveries.setdefault(consumer.number, []).append((message, token))
+    batch = [(message, message.token) for message in messages]
+    state.effects.deliveries.setdefault(number, []).extend(batch)

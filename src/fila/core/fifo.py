@@ -56,16 +56,17 @@ class Fifo:
             return self._returned[0]
         return self._places[self._head]
 
-    def pop(self) -> int:
-        """Take the first place. There must be one."""
-        place = self.peek()
-        self._count -= 1
-        if self._returned and self._returned[0] == place:
-            heappop(self._returned)
-            return place
-        self._head += 1
-        self._cut()
-        return place
+    def take(self, count: int) -> list[int]:
+        """Take so many places off the front; there must be as many."""
+        if self._returned or self._gone:
+            return [self._pop() for _ in range(count)]
+        head = self._head
+        end = self._head = head + count
+        self._count -= count
+        places = self._places[head:end].tolist()
+        if end >= _CUT_MIN and end * 2 > len(self._places):
+            self._cut()
+        return places
 
     def remove(self, place: int) -> bool:
         """Take a place out of the middle; whether it was there."""
@@ -101,10 +102,16 @@ class Fifo:
             gone.discard(self._places[self._head])
             self._head += 1
 
+    def _pop(self) -> int:
+        place = self.peek()
+        self._count -= 1
+        if self._returned and self._returned[0] == place:
+            return heappop(self._returned)
+        self._head += 1
+        if self._head >= _CUT_MIN and self._head * 2 > len(self._places):
+            self._cut()
+        return place
+
     def _cut(self) -> None:
-        if self._head >= len(self._places):
-            self._places = array("Q")
-            self._head = 0
-        elif self._head >= _CUT_MIN and self._head * 2 > len(self._places):
-            del self._places[: self._head]
-            self._head = 0
+        del self._places[: self._head]
+        self._head = 0

@@ -10,6 +10,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
 from fila.core.fifo import Fifo
+from fila.core.rate import Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,9 +53,6 @@ class Key:
         "mixed_weights",
         "name",
         "newest_place",
-        "rate_count",
-        "rate_previous",
-        "rate_since_ns",
         "ready",
         "seat",
         "served",
@@ -72,13 +70,9 @@ class Key:
         self.ready = 0
         self.delayed = 0
         self.in_flight = 0
-        self.delivered = 0
-        # The cost of what was delivered.
-        self.served = 0
-        # Deliveries in the current and in the previous window, for a recent rate.
-        self.rate_since_ns = 0
-        self.rate_count = 0
-        self.rate_previous = 0
+        # What was delivered, in messages and in cost.
+        self.delivered = Rate()
+        self.served = Rate()
         self.deficit = 0
         self.seat: Seat | None = None
         self.in_turn = False
@@ -94,6 +88,11 @@ class Key:
         if self._fronts is None:
             return self._lanes
         return {id(lane): lane for *_, lane in self._fronts if lane.fifo}.values()
+
+    @property
+    def has_one_lane(self) -> bool:
+        """Whether all that is ready is alike."""
+        return self._fronts is None
 
     def head(self) -> Lane:
         """The lane of the next message. There must be one."""

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from fila.core.key import Key, Lane
 from fila.core.message import Message
+from fila.core.rate import window_at
 from fila.core.records import KeyWeight, QueueRecord, Status
 from fila.core.ring import Ring
-from fila.model import is_dlq
+from fila.model import NS_PER_MS, is_dlq
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,17 +130,55 @@ class Queue:
         if not (key.ready or key.delayed or key.in_flight):
             del self.keys[key.name]
 
-    def take(self, key: Key) -> tuple[Message, KeyWeight | None]:
-        """Lease the next message of a key; the key's weight record if that must change."""
-        lane = key.head()
-        place = lane.fifo.pop()
-        message = self._noted.pop(place, None) if self._noted else None
-        if message is None:
-            message = Message(self, lane.spec, place, place, Status.READY)
-        message.status = Status.LEASED
-        self.leased[message.sequence] = message
-        key.in_flight += 1
-        return message, self._took_ready(key, lane, place)
+    def pick(self, limit: int, *, now_ns: int, records: list[KeyWeight]) -> list[tuple[int, Spec]]:
+        """Take the next messages out of their lanes, by place; weights to store are appended."""
+        window = window_at(now_ns)
+        picked: list[tuple[int, Spec]] = []
+        ring = self.ring
+        while limit > 0:
+            key = ring.next_key()
+            if key is None:
+                break
+            lane = key.head()
+            spec = lane.spec
+            # Within a turn, what is alike goes in one step.
+            count = 1
+            if key.has_one_lane:
+                count = min(limit, key.deficit // spec.cost, key.ready)
+            places = lane.fifo.take(count)
+            key.deficit -= count * spec.cost
+            key.delivered.add(count, window)
+            key.served.add(count * spec.cost, window)
+            key.in_flight += count
+            limit -= count
+            picked.extend([(place, spec) for place in places])
+            record = self._took_ready(key, lane, places)
+            if record is not None:
+                records.append(record)
+        return picked
+
+    def lease(
+        self, picked: list[tuple[int, Spec]], *, now_ns: int, wall_ns: int, token: int
+    ) -> list[Message]:
+        """Make leased messages of what was picked, with tokens counting up from `token`."""
+        span_ns = self.settings.visibility_timeout_ms * NS_PER_MS
+        due_ns, due_wall_ns = now_ns + span_ns, wall_ns + span_ns
+        noted, leased = self._noted, self.leased
+        messages: list[Message] = []
+        for place, spec in picked:
+            message = noted.pop(place, None) if noted else None
+            if message is None:
+                message = Message(self, spec, place, place, Status.LEASED)
+            message.status = Status.LEASED
+            message.token = token
+            message.due_ns = due_ns
+            message.due_wall_ns = due_wall_ns
+            message.span_ns = span_ns
+            message.leased_at_ns = wall_ns
+            token += 1
+            leased[message.sequence] = message
+            messages.append(message)
+        return messages
 
     def remove_ready(self, spec: Spec, sequence: int) -> tuple[Message, KeyWeight | None] | None:
         """Take one message out of the middle, if it waits."""
@@ -185,6 +224,28 @@ class Queue:
                 yield message.sequence if message else place
         yield from self.delayed
 
+    def call_takers(self, wanted: int) -> list[Consumer]:
+        """Consumers with room, first in turn first: as many as are wanted, or more room."""
+        called: list[Consumer] = []
+        room = 0
+        takers = self.takers
+        while takers and (room < wanted or len(called) < wanted):
+            consumer = takers.popleft()
+            if consumer.room > 0 and self.name in consumer.queues:
+                called.append(consumer)
+                room += consumer.room
+            else:
+                consumer.enlisted.discard(self.name)
+        return called
+
+    def return_takers(self, called: list[Consumer]) -> None:
+        """Put those who still have room at the end of the line."""
+        for consumer in called:
+            if consumer.room > 0:
+                self.takers.append(consumer)
+            else:
+                consumer.enlisted.discard(self.name)
+
     def oldest_sequence(self, key: Key) -> int:
         """The ready message of a key with the lowest place, by its sequence; 0 for none."""
         if not key.ready:
@@ -198,17 +259,6 @@ class Queue:
         if self.name not in consumer.enlisted:
             consumer.enlisted.add(self.name)
             self.takers.append(consumer)
-
-    def next_taker(self) -> Consumer | None:
-        """The consumer whose turn it is, among those with room."""
-        takers = self.takers
-        while takers:
-            consumer = takers[0]
-            if consumer.room > 0 and self.name in consumer.queues:
-                return consumer
-            takers.popleft()
-            consumer.enlisted.discard(self.name)
-        return None
 
     def key_weight(self, name: str, weight: int = 1, *, place: int) -> KeyWeight:
         """A key's weight record; with place 0, that there is none any more."""
@@ -237,30 +287,31 @@ class Queue:
     def _removed_front(self, lane: Lane, place: int) -> KeyWeight | None:
         key = lane.key
         self.ring.before_change(key)
-        record = self._took_ready(key, lane, place)
+        record = self._took_ready(key, lane, [place])
         if key.seat is not None:
             self.ring.after_change(key)
         return record
 
-    def _took_ready(self, key: Key, lane: Lane, place: int) -> KeyWeight | None:
-        key.ready -= 1
-        self.ready_count -= 1
+    def _took_ready(self, key: Key, lane: Lane, places: list[int]) -> KeyWeight | None:
+        key.ready -= len(places)
+        self.ready_count -= len(places)
         if lane.fifo:
             key.front_changed(lane)
         else:
             del self._lanes[lane.spec]
             key.lane_closed(lane)
-        if not key.ready:
-            # Only a limit lets a key keep what it has saved up; without work it starts anew.
-            self.ring.leave(key)
-            key.deficit = 0
-        outlived = place == key.newest_place and (key.mixed_weights or not key.ready)
+        outlived = places[-1] == key.newest_place
+        if key.ready:
+            return self._settle_key(key, store_weight=True) if outlived else None
+        # Only a limit lets a key keep what it has saved up; without work it starts anew.
+        self.ring.leave(key)
+        key.deficit = 0
         return self._settle_key(key, store_weight=outlived)
 
     def _settle_key(self, key: Key, *, store_weight: bool = False) -> KeyWeight | None:
         """Forget a key that has nothing pending; else say if its weight must be stored now."""
         if key.ready or key.delayed:
-            if not store_weight:
+            if not store_weight or (key.ready and not key.mixed_weights):
                 return None
             key.weight_stored = True
             return self.key_weight(key.name, key.weight, place=key.newest_place)

@@ -80,21 +80,36 @@ class Ring:
     def next_key(self) -> Key | None:
         """The key that may deliver now: it is its turn, and it can afford its next message."""
         while True:
-            seat = self._front()
-            if seat is None:
-                if not self._start_lap():
-                    return None
+            if self._extra:
+                seat = self._front()
+            elif self._now:
+                seat = self._now[0]
+            elif self._start_lap():
                 continue
+            else:
+                return None
             key = seat[1]
             if key.seat is not seat or key.due_lap != self._lap:
                 self._drop_front(seat)
                 continue
             if not key.in_turn:
-                self._start_turn(key)
+                self._cursor = seat[0]
+                key.deficit += (self._lap - key.credited_lap) * key.weight * self.quantum
+                key.credited_lap = self._lap
+                key.in_turn = True
             if key.deficit >= key.head().spec.cost:
                 return key
-            self._drop_front(seat)
-            self._pass_turn(key)
+            self.pass_turn(key, seat)
+
+    def pass_turn(self, key: Key, seat: Seat) -> None:
+        """The key whose turn it is can't afford its next message: it waits for another turn."""
+        self._drop_front(seat)
+        key.in_turn = False
+        if key.deficit + key.weight * self.quantum >= key.head().spec.cost:
+            key.due_lap = self._lap + 1
+            self._next.append(seat)
+        else:
+            self._seat_in_lap(seat, self._lap + self._laps_needed(key))
 
     def before_change(self, key: Key) -> None:
         """Call before the weight or the next message of a key in the ring changes."""
@@ -111,11 +126,10 @@ class Ring:
             key.seat = (seat[0], key)
             self._seat_in_lap(key.seat, due_lap)
 
-    def _front(self) -> Seat | None:
+    def _front(self) -> Seat:
+        """The first seat of this lap, when some came out of turn."""
         now, extra = self._now, self._extra
-        if extra and (not now or extra[0][0] < now[0][0]):
-            return extra[0]
-        return now[0] if now else None
+        return now[0] if now and now[0][0] < extra[0][0] else extra[0]
 
     def _drop_front(self, seat: Seat) -> None:
         if self._now and self._now[0] is seat:
@@ -137,23 +151,6 @@ class Ring:
             self._extra = self._later.pop(self._lap)
             heapify(self._extra)
         return True
-
-    def _start_turn(self, key: Key) -> None:
-        assert key.seat is not None
-        self._cursor = key.seat[0]
-        key.deficit += (self._lap - key.credited_lap) * key.weight * self.quantum
-        key.credited_lap = self._lap
-        key.in_turn = True
-
-    def _pass_turn(self, key: Key) -> None:
-        assert key.seat is not None
-        key.in_turn = False
-        laps = self._laps_needed(key)
-        if laps == 1:
-            key.due_lap = self._lap + 1
-            self._next.append(key.seat)
-        else:
-            self._seat_in_lap(key.seat, self._lap + laps)
 
     def _laps_needed(self, key: Key) -> int:
         short = key.head().spec.cost - key.deficit

@@ -77,10 +77,11 @@ class State:
         self._grown[partition.number] = partition
         return partition.take_sequences(count)
 
-    def take_token(self) -> int:
-        """A lease token that was never given before, not even before a power cut."""
-        self._last_token += 1
-        return self._last_token
+    def take_tokens(self, count: int) -> int:
+        """The first of so many lease tokens, never given before, not even before a power cut."""
+        first = self._last_token + 1
+        self._last_token += count
+        return first
 
     def make_ready(self, message: Message) -> None:
         """Put a message with a past into its lane, at its place."""

@@ -4,6 +4,7 @@ Items lie in buckets of some milliseconds. A bucket is looked into only when its
 an item is handed out exactly when it is due, never before.
 """
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
@@ -39,6 +40,11 @@ class Timers(Generic[T]):
                 heappush(self._numbers, number)
         bucket[item] = due_ns
         self._count += 1
+
+    def set_all(self, items: Iterable[T], due_ns: int) -> None:
+        """Make items due at one time; none may be waiting already."""
+        for item in items:
+            self.set(item, due_ns)
 
     def cancel(self, item: T, due_ns: int) -> None:
         """Forget an item that was set for this time, if it still waits."""

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from heapq import nlargest
 
-from fila.core.delivery import RATE_WINDOW_NS
 from fila.core.key import Key
 from fila.core.queue import Queue
 from fila.core.state import State
-from fila.model import NS_PER_S
 
 KEYS_SHOWN_MAX = 1000
 
@@ -80,8 +78,7 @@ def summarize(queue: Queue) -> QueueSummary:
 def stats_of(queue: Queue, *, now_ns: int) -> QueueStats:
     """One queue, with the keys that have the most pending."""
     shown = nlargest(KEYS_SHOWN_MAX, queue.keys.values(), key=lambda key: key.ready + key.delayed)
-    rates = {key.name: _rate(key, now_ns) for key in shown}
-    served = sum(rates.values())
+    served = sum(key.served.per_second(now_ns) for key in shown)
     weights = sum(key.weight for key in shown if key.ready)
     return QueueStats(
         summary=summarize(queue),
@@ -90,7 +87,9 @@ def stats_of(queue: Queue, *, now_ns: int) -> QueueStats:
         active_keys=len(queue.ring),
         key_count=len(queue.keys),
         quantum=queue.ring.quantum,
-        keys=tuple(_key_stats(queue, key, rates[key.name], served, weights) for key in shown),
+        keys=tuple(
+            _key_stats(queue, key, now_ns=now_ns, served=served, weights=weights) for key in shown
+        ),
     )
 
 
@@ -111,25 +110,16 @@ def consumers_of(state: State, queue: Queue | None, *, now_ns: int) -> list[Cons
     ]
 
 
-def _key_stats(queue: Queue, key: Key, rate: float, served: float, weights: int) -> KeyStats:
+def _key_stats(queue: Queue, key: Key, *, now_ns: int, served: float, weights: int) -> KeyStats:
     return KeyStats(
         key=key.name,
         pending=key.ready + key.delayed,
         deficit=key.deficit,
         weight=key.weight,
-        delivered=key.delivered,
-        delivered_per_second=rate,
-        share=rate / served if served else 0.0,
+        delivered=key.delivered.total,
+        delivered_per_second=key.delivered.per_second(now_ns),
+        share=key.served.per_second(now_ns) / served if served else 0.0,
         weight_share=key.weight / weights if weights and key.ready else 0.0,
         in_flight=key.in_flight,
         oldest_sequence=queue.oldest_sequence(key),
     )
-
-
-def _rate(key: Key, now_ns: int) -> float:
-    """Deliveries per second over the last one or two windows."""
-    age = now_ns - key.rate_since_ns
-    if not key.rate_count or age >= 2 * RATE_WINDOW_NS:
-        return 0.0
-    span = age + (RATE_WINDOW_NS if key.rate_previous else 0)
-    return (key.rate_count + key.rate_previous) * NS_PER_S / max(span, NS_PER_S)
