@@ -30,7 +30,7 @@ class Storage(Protocol):
         """Apply all or none; visible to reads at once, on disk after the next `sync`."""
 
     def sync(self) -> None:
-        """Return when all that was written before the call is on disk. May run in another thread."""
+        """Return when all that was written before is on disk. May run in another thread."""
 
     def read_messages(self, partition: int, sequences: Sequence[int]) -> list[bytes | None]:
         """The stored `fila.v1.Message` bytes."""

@@ -1,0 +1,160 @@
+"""What each mutation puts and deletes. The same for every store, as is all that is read back.
+
+Puts are grouped by table: neighbours in order go into a sorted table at half the cost.
+"""
+
+from collections.abc import Callable, Sequence
+
+from fila import ids
+from fila.core.effects import (
+    DeleteMessages,
+    DeletePartition,
+    DropKeyWeight,
+    DropOutcomes,
+    DropQueue,
+    Mutation,
+    PutConfig,
+    PutKeyWeight,
+    PutMessages,
+    PutOutcome,
+    PutPartition,
+    PutProgress,
+    PutQueue,
+    PutTimes,
+)
+from fila.core.records import Entry
+from fila.errors import StorageError
+from fila.model import Spec
+from fila.storage import keys, records
+from fila.storage.engine import Batch
+from fila.storage.keys import Table
+from fila.wire import envelope
+
+EntryReader = Callable[[int, int], Entry | None]
+
+_LOW_STEP = ids.id_low(2, 0) - ids.id_low(1, 0)
+
+
+def fill(batch: Batch, mutations: Sequence[Mutation], read_entry: EntryReader) -> None:
+    """Add all mutations to a batch."""
+    for mutation in mutations:
+        match mutation:
+            case PutMessages():
+                _put_messages(batch, mutation)
+            case PutProgress():
+                _put_progress(batch, mutation)
+            case DeleteMessages():
+                _delete_messages(batch, mutation)
+            case PutTimes():
+                _put_times(batch, mutation, read_entry)
+            case DeletePartition(number):
+                for begin, end in keys.partition_ranges(number):
+                    batch.delete_range(begin, end)
+            case DropOutcomes(partition, producer, up_to_sequence):
+                _drop_outcomes(batch, partition, producer, up_to_sequence)
+            case _:
+                _put_record(batch, mutation)
+
+
+def _put_record(batch: Batch, mutation: Mutation) -> None:
+    match mutation:
+        case PutPartition(record):
+            batch.put(keys.partition(record.number), records.pack_partition(record))
+        case PutQueue(queue):
+            batch.put(keys.queue(queue.name), records.pack_queue(queue))
+        case DropQueue(name):
+            batch.delete(keys.queue(name))
+        case PutKeyWeight(weight):
+            key = keys.key_weight(weight.partition, weight.in_dlq, weight.fairness_key)
+            batch.put(key, records.pack_key_weight(weight))
+        case DropKeyWeight(partition, in_dlq, fairness_key):
+            batch.delete(keys.key_weight(partition, in_dlq, fairness_key))
+        case PutOutcome(partition, producer, outcome):
+            key = keys.outcome(partition, producer.producer, producer.sequence)
+            batch.put(key, records.pack_outcome(outcome))
+        case PutConfig(name, ""):
+            batch.delete(keys.config(name))
+        case PutConfig(name, value):
+            batch.put(keys.config(name), records.pack_config(value))
+        case _:
+            raise AssertionError(f"no store knows {mutation!r}")
+
+
+def _put_messages(batch: Batch, put: PutMessages) -> None:
+    sequences = range(put.first_sequence, put.first_sequence + len(put.bodies))
+    suffixes = keys.sequence_suffixes(sequences)
+    head = envelope.stored_head(put.id_high)
+    low = ids.id_low(put.first_sequence, put.partition)
+    tails = _by_spec(
+        put.specs, lambda spec: envelope.stored_tail(spec, put.queue, put.accepted_at_ns)
+    )
+    write, stored_message = batch.put, envelope.stored_message
+    start = keys.prefix(Table.MESSAGE, put.partition)
+    for suffix, body, tail in zip(suffixes, put.bodies, tails, strict=True):
+        write(start + suffix, stored_message(head, low, body, tail))
+        low += _LOW_STEP
+    start = keys.prefix(Table.ENTRY, put.partition)
+    for suffix, value in zip(suffixes, _entry_values(put), strict=True):
+        write(start + suffix, value)
+
+
+def _entry_values(put: PutMessages) -> list[bytes]:
+    def value(spec: Spec, times: tuple[int, int] = (0, 0)) -> bytes:
+        return records.entry_value(
+            records.spec_bytes(spec),
+            in_dlq=put.in_dlq,
+            id_high=put.id_high,
+            accepted_at_ns=put.accepted_at_ns,
+            times=times,
+        )
+
+    values = _by_spec(put.specs, value)
+    for index, times in put.times.items():
+        values[index] = value(put.specs[index], times)
+    return values
+
+
+def _by_spec(specs: Sequence[Spec], make: Callable[[Spec], bytes]) -> list[bytes]:
+    """What is made of each spec, once for each object: hashing one costs more than packing it."""
+    first = specs[0]
+    if specs[-1] is first and all(spec is first for spec in specs):
+        return [make(first)] * len(specs)
+    made: dict[int, bytes] = {}
+    for spec in specs:
+        if id(spec) not in made:
+            made[id(spec)] = make(spec)
+    return [made[id(spec)] for spec in specs]
+
+
+def _put_progress(batch: Batch, put: PutProgress) -> None:
+    start, pack, write = keys.prefix(Table.PROGRESS, put.partition), keys.pack_sequence, batch.put
+    values = records.progress_values(put.messages)
+    for message, value in zip(put.messages, values, strict=True):
+        write(start + pack(message.sequence), value)
+
+
+def _delete_messages(batch: Batch, gone: DeleteMessages) -> None:
+    suffixes = keys.sequence_suffixes(gone.sequences)
+    delete = batch.delete
+    for table in (Table.MESSAGE, Table.ENTRY, Table.PROGRESS):
+        start = keys.prefix(table, gone.partition)
+        for suffix in suffixes:
+            delete(start + suffix)
+
+
+def _put_times(batch: Batch, put: PutTimes, read_entry: EntryReader) -> None:
+    entry = read_entry(put.partition, put.sequence)
+    if entry is None:
+        raise StorageError(
+            f"message {put.sequence} of partition {put.partition} can't be rescheduled: "
+            "it is not stored"
+        )
+    moved = entry._replace(deliver_at_ns=put.deliver_at_ns, expires_at_ns=put.expires_at_ns)
+    key = keys.message(Table.ENTRY, put.partition, put.sequence)
+    batch.put(key, records.pack_entry(moved))
+
+
+def _drop_outcomes(batch: Batch, partition: int, producer: bytes, up_to_sequence: int) -> None:
+    begin = keys.outcome(partition, producer, 0)
+    # One byte longer than the last that goes: the first key behind it.
+    batch.delete_range(begin, keys.outcome(partition, producer, up_to_sequence) + b"\x00")
