@@ -7,7 +7,7 @@ import click
 from rich.text import Text
 
 import fila
-from fila.cli.output import console, payload_fields, printable, stamp
+from fila.cli.output import Json, console, payload_fields, printable, stamp
 from fila.cli.session import Session, takes_session
 from fila.cli.values import SPAN
 
@@ -101,7 +101,7 @@ class _Taken:
             sys.stdout.buffer.flush()
 
 
-def _document(message: fila.Message) -> dict[str, object]:
+def _document(message: fila.Message) -> dict[str, Json]:
     return {
         "id": message.id,
         "queue": message.queue,

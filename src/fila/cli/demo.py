@@ -13,7 +13,7 @@ import fila
 from fila.cli import demo_screen
 from fila.cli.demo_act import Act, Plan, Tally
 from fila.cli.demo_broker import broker
-from fila.cli.output import console
+from fila.cli.output import Json, console
 from fila.cli.session import Session, takes_session
 
 _FRAME_S = 0.1
@@ -124,7 +124,7 @@ async def _show(act: Act, screen: _Screen) -> Tally:
     return act.tally
 
 
-def _document(tally: Tally) -> dict[str, object]:
+def _document(tally: Tally) -> dict[str, Json]:
     return {
         "served": dict(tally.served),
         "quiet_wait_p50_ms": tally.quantile_ms(0.5),

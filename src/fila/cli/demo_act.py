@@ -70,7 +70,7 @@ class Act:
             tasks.create_task(worker.run())
             tasks.create_task(self._drip())
             await self._quiet_done.wait()
-            worker.stop()
+            await worker.stop()
 
     async def _flood(self) -> None:
         left = self.plan.noisy_count

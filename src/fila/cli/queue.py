@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
-from typing import TypedDict, TypeVar, Unpack
+from typing import TypedDict, TypeVar, Unpack, cast
 
 import click
 
@@ -26,7 +26,7 @@ C = TypeVar("C", bound=Callable[..., object])
 
 
 class Settings(TypedDict):
-    """The options that `create` and `update` share; None is not given."""
+    """The options that `create` and `update` share; None where one is not given."""
 
     visibility_timeout_ms: int | None
     max_attempts: int | None
@@ -70,6 +70,11 @@ def _takes_settings(command: C) -> C:
     return command
 
 
+def _given(settings: Settings) -> fila.QueueOptions:
+    given = {name: value for name, value in settings.items() if value is not None}
+    return cast(fila.QueueOptions, given)
+
+
 @click.group()
 def queue() -> None:
     """Create and change queues, and look into them.
@@ -88,7 +93,7 @@ def queue() -> None:
 def create(session: Session, /, name: str, **settings: Unpack[Settings]) -> None:
     """Create the queue NAME, and NAME.dlq for its dead letters."""
     with session.connect() as client:
-        client.admin.create_queue(name, **settings)
+        client.admin.create_queue(name, **_given(settings))
     session.output.done(f"created {name}", {"queue": name})
 
 
@@ -101,7 +106,7 @@ def update(session: Session, /, name: str, **settings: Unpack[Settings]) -> None
     if all(value is None for value in settings.values()):
         raise click.UsageError("nothing to change; see --help for what can be")
     with session.connect() as client:
-        client.admin.update_queue(name, **settings)
+        client.admin.update_queue(name, **_given(settings))
     session.output.done(f"updated {name}", {"queue": name})
 
 
@@ -243,7 +248,7 @@ def browse(session: Session, /, name: str, limit: int) -> None:
 
 def _browsed_row(browsed: fila.BrowsedMessage) -> tuple[str | int, ...]:
     message, dead = browsed.message, browsed.message.dead_letter
-    state = browsed.state + (f" until {moment(browsed.due_at)}" if browsed.due_at else "")
+    state = browsed.state.name.lower() + (f" until {moment(browsed.due_at)}" if browsed.due_at else "")
     return (
         message.id,
         state,
@@ -260,7 +265,7 @@ def _browsed_document(browsed: fila.BrowsedMessage) -> Json:
     return {
         "id": message.id,
         "queue": message.queue,
-        "state": browsed.state,
+        "state": browsed.state.name.lower(),
         "due_at": stamp(browsed.due_at),
         "fairness_key": message.fairness_key,
         "weight": message.weight,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Concatenate
 
 import click
 
@@ -14,8 +14,6 @@ from fila import errors
 from fila.cli.output import Output
 
 DEFAULT_ADDR = "localhost:5555"
-
-P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def unreachable(addr: str) -> str:
     )
 
 
-def takes_session(function: Callable[Concatenate[Session, P], None]) -> Callable[P, None]:
+def takes_session(function: Callable[Concatenate[Session, ...], None]) -> Callable[..., None]:
     """Give a command `--addr` and `--json`, and hand it the session they make."""
 
     @click.option(
@@ -53,15 +51,10 @@ def takes_session(function: Callable[Concatenate[Session, P], None]) -> Callable
     @click.pass_context
     @wraps(function)
     def command(
-        context: click.Context,
-        /,
-        *args: P.args,
-        addr: str | None,
-        as_json: bool,
-        **kwargs: P.kwargs,
+        context: click.Context, /, *, addr: str | None, as_json: bool, **arguments: object
     ) -> None:
         chosen = addr or (context.obj or {}).get("addr") or os.environ.get("FILA_ADDR")
         session = Session(addr=chosen or DEFAULT_ADDR, output=Output(as_json=as_json))
-        function(session, *args, **kwargs)
+        function(session, **arguments)
 
-    return command  # type: ignore[return-value]
+    return command

@@ -85,9 +85,9 @@ def _draw(found: list[tuple[str, fila.QueueStats]], *, one: bool, key_limit: int
     if not one:
         return queues
     stats = found[0][1]
-    if not stats.per_key:
+    if not stats.per_key_stats:
         return queues
-    shown = stats.per_key[:key_limit]
+    shown = stats.per_key_stats[:key_limit]
     keys = table(_KEY_HEADINGS, [_key_row(key) for key in shown])
     rest = stats.key_count - len(shown)
     note = Text(f"and {number(rest)} keys more" if rest > 0 else "", style="dim")
