@@ -397,3 +397,13 @@ class BrowseResponse(_message.Message):
     messages: _containers.RepeatedCompositeFieldContainer[BrowsedMessage]
     next_page_token: str
     def __init__(self, messages: _Optional[_Iterable[_Union[BrowsedMessage, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class BackupRequest(_message.Message):
+    __slots__ = ("target",)
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    target: str
+    def __init__(self, target: _Optional[str] = ...) -> None: ...
+
+class BackupResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -1,0 +1,1 @@
+"""The shell around the core: network, clock, disk, configuration, and the process itself."""

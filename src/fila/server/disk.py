@@ -1,0 +1,54 @@
+"""Whether there is room left: enqueue stops while there is still enough for everything else.
+
+A log that cannot be written ends the process. What `min_free_bytes` keeps back lets consumers
+settle and operators purge, which need a little disk before they give some back, so that it never
+comes to that. By default it is 1 GiB or 5 % of the filesystem, whichever is less: a small disk is
+not refused from the start, and a big one does not lie idle.
+"""
+
+import shutil
+from pathlib import Path
+
+from fila.errors import ExhaustedError
+from fila.model import NS_PER_S
+from fila.server.clock import Clock
+from fila.storage.port import Storage
+
+_DEFAULT_FREE_BYTES = 1 << 30
+_DEFAULT_FREE_SHARE = 20
+_CHECK_EVERY_NS = NS_PER_S
+
+
+def floor_bytes(configured: int, data_path: Path) -> int:
+    """What must stay free: as configured, or the default for the filesystem."""
+    if configured >= 0:
+        return configured
+    return min(_DEFAULT_FREE_BYTES, shutil.disk_usage(data_path).total // _DEFAULT_FREE_SHARE)
+
+
+class DiskWatch:
+    """Looks at most once a second."""
+
+    def __init__(self, storage: Storage, clock: Clock, floor: int) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._floor = floor
+        self._checked_ns: int | None = None
+        self._free = 0
+
+    @property
+    def is_low(self) -> bool:
+        """Whether enqueue is refused now."""
+        now_ns = self._clock.now_ns()
+        if self._checked_ns is None or now_ns - self._checked_ns >= _CHECK_EVERY_NS:
+            self._checked_ns = now_ns
+            self._free = self._storage.free_bytes()
+        return self._free < self._floor
+
+    def check(self) -> None:
+        """Refuse when there is little disk left."""
+        if self.is_low:
+            raise ExhaustedError(
+                f"the disk has {self._free} bytes left and {self._floor} must stay free "
+                "(storage.min_free_bytes); consume, purge or delete something, or free some space"
+            )

@@ -1,0 +1,75 @@
+"""The calls that store messages."""
+
+from fila.core.commands import Enqueue
+from fila.model import Outcome, ProducerSequence
+from fila.server.boundary import Context
+from fila.server.runner import Answer
+from fila.server.shell import Shell
+from fila.wire import reply
+from fila.wire._pb import service_pb2 as pb
+from fila.wire.intake import Columns, Intake, producer_sequence
+from fila.wire.names import check_queue_name
+from fila.wire.request import parse
+from fila.wire.status import error_of
+
+
+class EnqueueService:
+    """Enqueue and EnqueueBatch."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._intake = Intake(shell.limits)
+
+    async def enqueue(self, data: bytes, _context: Context) -> bytes:
+        """Store one message."""
+        request = parse(pb.EnqueueRequest, data)
+        queue, producer = request.queue, _producer(request)
+        self._check(queue)
+        columns = self._intake.one(request)
+        outcome = await self._store(queue, columns, producer, len(data))
+        if outcome.errors:
+            error = outcome.errors[0]
+            raise error_of(error.code, error.message)
+        partition = self._shell.scheduler.partition_of(queue)
+        message_id = reply.accepted_id(outcome, partition)
+        return pb.EnqueueResponse(message_id=message_id).SerializeToString()
+
+    async def enqueue_batch(self, data: bytes, _context: Context) -> bytes:
+        """Store many messages, each succeeding or failing by itself."""
+        request = parse(pb.EnqueueBatchRequest, data)
+        queue, producer = request.queue, _producer(request)
+        self._check(queue)
+        columns = self._intake.many(request)
+        if not columns.bodies and not columns.refused:
+            return b""
+        outcome = await self._store(queue, columns, producer, len(data))
+        # Looked up only now: ids of a queue that was replaced meanwhile lead nowhere anyway.
+        return reply.accepted(outcome, self._shell.scheduler.partition_of(queue))
+
+    def _check(self, queue: str) -> None:
+        check_queue_name(queue, self._shell.limits)
+        # Before any work on the messages: an unknown queue refuses the call, not its items.
+        self._shell.scheduler.partition_of(queue)
+        self._shell.disk.check()
+
+    async def _store(
+        self, queue: str, columns: Columns, producer: ProducerSequence | None, size: int
+    ) -> Outcome:
+        def command(answer: Answer) -> Enqueue:
+            return Enqueue(
+                tag=answer,
+                queue=queue,
+                bodies=columns.bodies,
+                specs=columns.specs,
+                timings=columns.timings,
+                refused=tuple(columns.refused),
+                producer=producer,
+            )
+
+        outcome = await self._shell.runner.ask(command, size)
+        assert isinstance(outcome, Outcome)
+        return outcome
+
+
+def _producer(request: pb.EnqueueRequest | pb.EnqueueBatchRequest) -> ProducerSequence | None:
+    return producer_sequence(request.producer) if request.HasField("producer") else None
