@@ -32,9 +32,9 @@ class Lane:
         self.fifo = Fifo()
 
 
-# Ascending position in the ring, the key. A new tuple whenever the key's turn moves: an old one
-# that still lies somewhere in the ring is known by not being the key's any more.
-Seat: TypeAlias = tuple[int, "Key"]
+# A key's place in the ring's line. A new tuple whenever the key moves in it: an old one that still
+# lies somewhere in the ring is known by not being the key's any more.
+Seat: TypeAlias = tuple["Key"]
 
 
 class Key:
