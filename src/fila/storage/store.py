@@ -127,16 +127,18 @@ class Store:
 
     def _read_counters(self) -> tuple[int, int]:
         """From the record or its copy: a store that lost count would give out ids twice."""
-        found = [self._engine.get(where(_COUNTERS)) for where in (keys.meta, keys.meta_copy)]
-        if found == [None, None]:
-            return 0, 1
-        for value in found:
+        is_new = True
+        for key in (keys.meta(_COUNTERS), keys.meta_copy(_COUNTERS)):
             try:
+                value = self._engine.get(key)
                 if value is not None:
                     return records.unpack_counters(value)
             except CorruptRecordError as error:
+                is_new = False
                 self._aside.count += 1
-                _log.warning("the store's counters are read from their copy: %s", error)
+                _log.warning("%s can't be read: %s", keys.describe(key), error)
+        if is_new:
+            return 0, 1
         raise CorruptRecordError(
             "neither the store's counters nor their copy can be read; restore a backup"
         )
