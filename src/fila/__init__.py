@@ -1,0 +1,55 @@
+"""Fila, a message broker that is fair between tenants: the SDK.
+
+import fila
+
+with fila.Client("localhost:5555") as client:
+    client.enqueue("orders", b"hello", headers={"tenant": "acme"})
+    for message in client.consume("orders"):
+        print(message.payload)
+        client.ack(message)
+"""
+
+from fila import errors
+from fila.client.aio import AsyncClient
+from fila.client.consumer import AsyncConsumer
+from fila.client.message import DeadLetter, Message, NewMessage, Reject, Retry
+from fila.client.sync import Client, Worker
+from fila.client.sync_consumer import Consumer
+from fila.client.views import (
+    BrowsedMessage,
+    ConsumerInfo,
+    KeyStats,
+    MessageState,
+    QueueDescription,
+    QueueInfo,
+    QueueStats,
+    ThrottleStats,
+)
+from fila.client.worker import AsyncWorker
+from fila.errors import FilaError
+from fila.model import QueueSettings
+
+__all__ = [
+    "AsyncClient",
+    "AsyncConsumer",
+    "AsyncWorker",
+    "BrowsedMessage",
+    "Client",
+    "Consumer",
+    "ConsumerInfo",
+    "DeadLetter",
+    "FilaError",
+    "KeyStats",
+    "Message",
+    "MessageState",
+    "NewMessage",
+    "QueueDescription",
+    "QueueInfo",
+    "QueueSettings",
+    "QueueStats",
+    "Reject",
+    "Retry",
+    "ThrottleStats",
+    "Worker",
+    "errors",
+]

@@ -1,0 +1,1 @@
+"""The SDK: one pure part, an asynchronous face, and a synchronous one over it."""

@@ -1,0 +1,258 @@
+"""Which messages travel together, and which batch travels next. No I/O: the caller has the clock.
+
+A queue's messages gather in its line while the slots are taken, so a batch is as large as the load
+makes it. A batch that was sent never changes: it is repeated with the same sequence and the same
+items, and the broker answers a repeat with the first outcome. While a batch of a line waits to be
+repeated, the line sends nothing new, which keeps its order and spares a broker in trouble.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from fila.errors import FilaError
+from fila.wire._pb import service_pb2 as pb
+
+BATCH_MESSAGES_MAX = 1000
+BATCH_BYTES_MAX = 3 * 1024 * 1024
+IN_FLIGHT_MAX = 4
+
+T = TypeVar("T")
+
+
+class Batch(Generic[T]):
+    """Items of one queue with one sequence. `whole`: one ticket stands for all of them."""
+
+    __slots__ = (
+        "deadlines",
+        "error",
+        "first_deadline",
+        "in_flight",
+        "items",
+        "last_deadline",
+        "maybe_applied",
+        "queue",
+        "sequence",
+        "size",
+        "tickets",
+        "tries",
+        "whole",
+    )
+
+    def __init__(self, queue: str, *, whole: bool = False) -> None:
+        self.queue = queue
+        self.items: list[bytes] = []
+        # None: its caller was answered already.
+        self.tickets: list[T | None] = []
+        self.deadlines: list[float] = []
+        self.size = 0
+        self.first_deadline = float("inf")
+        self.last_deadline = 0.0
+        self.sequence = 0
+        self.tries = 0
+        self.in_flight = False
+        # Whether an attempt may have reached the broker.
+        self.maybe_applied = False
+        self.error: FilaError | None = None
+        self.whole = whole
+
+    def has_room(self, size: int) -> bool:
+        """Whether another item may join."""
+        return (
+            not self.whole
+            and self.sequence == 0
+            and len(self.items) < BATCH_MESSAGES_MAX
+            and self.size + size <= BATCH_BYTES_MAX
+        )
+
+    def wait_until(self, deadline: float) -> None:
+        """Take in the deadline of a ticket."""
+        self.deadlines.append(deadline)
+        self.first_deadline = min(self.first_deadline, deadline)
+        self.last_deadline = max(self.last_deadline, deadline)
+
+
+@dataclass(slots=True)
+class Expired(Generic[T]):
+    """A ticket that ran out of time, and what is known about its item."""
+
+    ticket: T
+    maybe_applied: bool
+    error: FilaError | None
+
+
+class _Line(Generic[T]):
+    """What waits for one queue."""
+
+    __slots__ = ("held", "held_until", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[Batch[T]] = deque()
+        # Batches to be repeated, and when.
+        self.held: list[Batch[T]] = []
+        self.held_until = 0.0
+
+    def next(self, now: float) -> Batch[T] | None:
+        if self.held:
+            if now < self.held_until:
+                return None
+            oldest = min(self.held, key=lambda batch: batch.sequence)
+            self.held.remove(oldest)
+            return oldest
+        return self.waiting.popleft() if self.waiting else None
+
+    def __bool__(self) -> bool:
+        return bool(self.waiting or self.held)
+
+
+class Batcher(Generic[T]):
+    """The enqueue calls of one producer that are not answered yet."""
+
+    def __init__(self, producer_id: bytes, *, in_flight_max: int = IN_FLIGHT_MAX) -> None:
+        self._producer_id = producer_id
+        self._in_flight_max = in_flight_max
+        self._sequence = 0
+        self._in_flight = 0
+        self._lines: dict[str, _Line[T]] = {}
+        self._live: set[Batch[T]] = set()
+        self.outstanding = 0
+        self.outstanding_bytes = 0
+
+    def add(self, queue: str, item: bytes, ticket: T, deadline: float) -> None:
+        """Let an item travel with others of its queue."""
+        line = self._lines.get(queue) or self._line(queue)
+        size = len(item)
+        waiting = line.waiting
+        if waiting and waiting[-1].has_room(size):
+            batch = waiting[-1]
+        else:
+            batch = Batch(queue)
+            waiting.append(batch)
+            self._live.add(batch)
+        batch.items.append(item)
+        batch.tickets.append(ticket)
+        batch.wait_until(deadline)
+        batch.size += size
+        self.outstanding += 1
+        self.outstanding_bytes += size
+
+    def add_whole(self, queue: str, items: list[bytes], ticket: T, deadline: float) -> None:
+        """Let items travel as a batch of their own, with one answer."""
+        line = self._lines.get(queue) or self._line(queue)
+        batch: Batch[T] = Batch(queue, whole=True)
+        batch.items = items
+        batch.tickets.append(ticket)
+        batch.wait_until(deadline)
+        batch.size = sum(map(len, items))
+        line.waiting.append(batch)
+        self._live.add(batch)
+        self.outstanding += len(items)
+        self.outstanding_bytes += batch.size
+
+    def _line(self, queue: str) -> _Line[T]:
+        line: _Line[T] = _Line()
+        self._lines[queue] = line
+        return line
+
+    def take(self, now: float) -> Batch[T] | None:
+        """The batch to be sent now, if any; it holds a slot until `answered` or `held`."""
+        if self._in_flight >= self._in_flight_max:
+            return None
+        for queue, line in list(self._lines.items()):
+            batch = line.next(now)
+            # To the end: the queues take turns. An empty line is forgotten.
+            del self._lines[queue]
+            if line:
+                self._lines[queue] = line
+            if batch is not None:
+                return self._send(batch)
+        return None
+
+    def _send(self, batch: Batch[T]) -> Batch[T]:
+        if not batch.sequence:
+            self._sequence += 1
+            batch.sequence = self._sequence
+        batch.in_flight = True
+        batch.tries += 1
+        self._in_flight += 1
+        return batch
+
+    def request(self, batch: Batch[T]) -> bytes:
+        """The bytes of the `EnqueueBatchRequest`."""
+        head = pb.EnqueueBatchRequest(
+            queue=batch.queue,
+            producer=pb.Producer(id=self._producer_id, sequence=batch.sequence),
+        ).SerializeToString()
+        return b"".join((head, *batch.items))
+
+    def answered(self, batch: Batch[T]) -> None:
+        """The broker said what became of it."""
+        batch.in_flight = False
+        self._in_flight -= 1
+        self._drop(batch)
+
+    def held(self, batch: Batch[T], error: FilaError, *, until: float, maybe_applied: bool) -> None:
+        """The attempt failed: repeat it then, unless nobody waits for it any more."""
+        batch.in_flight = False
+        self._in_flight -= 1
+        batch.error = error
+        batch.maybe_applied = batch.maybe_applied or maybe_applied
+        if not any(ticket is not None for ticket in batch.tickets):
+            self._drop(batch)
+            return
+        line = self._lines.get(batch.queue) or self._line(batch.queue)
+        line.held.append(batch)
+        line.held_until = max(line.held_until, until)
+
+    def expire(self, now: float) -> Iterator[Expired[T]]:
+        """Tickets whose time is over; what was never sent is not sent any more."""
+        for batch in [batch for batch in self._live if batch.first_deadline <= now]:
+            yield from self._expire(batch, now)
+
+    def _expire(self, batch: Batch[T], now: float) -> Iterator[Expired[T]]:
+        maybe_applied = batch.maybe_applied or batch.in_flight
+        late = [index for index, deadline in enumerate(batch.deadlines) if deadline <= now]
+        for index in late:
+            ticket = batch.tickets[index]
+            batch.tickets[index] = None
+            batch.deadlines[index] = float("inf")
+            if ticket is not None:
+                yield Expired(ticket, maybe_applied, batch.error)
+        if not maybe_applied and not batch.whole:
+            self._remove_items(batch, late)
+        batch.first_deadline = min(batch.deadlines, default=float("inf"))
+        if not batch.in_flight and not any(ticket is not None for ticket in batch.tickets):
+            self._abandon(batch)
+
+    def _remove_items(self, batch: Batch[T], indexes: Sequence[int]) -> None:
+        for index in reversed(indexes):
+            size = len(batch.items.pop(index))
+            del batch.tickets[index], batch.deadlines[index]
+            batch.size -= size
+            self.outstanding -= 1
+            self.outstanding_bytes -= size
+
+    def _abandon(self, batch: Batch[T]) -> None:
+        line = self._lines.get(batch.queue)
+        if line is not None:
+            if batch in line.held:
+                line.held.remove(batch)
+            if batch in line.waiting:
+                line.waiting.remove(batch)
+            if not line:
+                del self._lines[batch.queue]
+        self._drop(batch)
+
+    def _drop(self, batch: Batch[T]) -> None:
+        self._live.discard(batch)
+        self.outstanding -= len(batch.items)
+        self.outstanding_bytes -= batch.size
+
+    def next_repeat(self) -> float | None:
+        """When the earliest held batch is to be repeated."""
+        return min((line.held_until for line in self._lines.values() if line.held), default=None)
+
+    def abandon_all(self) -> Iterator[Expired[T]]:
+        """Give everything up: the client closes."""
+        yield from self.expire(float("inf"))

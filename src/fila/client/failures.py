@@ -1,0 +1,69 @@
+"""gRPC's failures as Fila's errors: the one place where they are translated."""
+
+from collections.abc import Iterable
+from typing import cast
+
+import grpc.aio
+
+from fila.errors import (
+    DeadlineError,
+    ExhaustedError,
+    FilaError,
+    InvalidArgumentError,
+    OutcomeUnknownError,
+    ShuttingDownError,
+    UnreachableError,
+)
+from fila.wire.status import KIND_KEY, error_of
+
+# gRPC has one status for "never connected" and "connection lost"; only its words tell.
+_NEVER_SENT = ("failed to connect", "DNS resolution failed", "Name resolution", "no addresses")
+_TOO_LARGE = "message larger than max"
+
+
+def translate(failure: grpc.aio.AioRpcError, address: str) -> FilaError:
+    """The error that a failed call stands for."""
+    code: str = failure.code().name
+    text: str = failure.details() or ""
+    kind = _kind(failure)
+    if code == "UNAVAILABLE" and not kind:
+        return _unavailable(text, address)
+    if code == "CANCELLED":
+        return OutcomeUnknownError(f"the call to {address} was cancelled before its answer came")
+    if code == "DEADLINE_EXCEEDED" and not kind:
+        return DeadlineError(f"the broker at {address} did not answer in time")
+    if code == "RESOURCE_EXHAUSTED" and _TOO_LARGE in text:
+        return InvalidArgumentError(f"the request is too large for the broker: {text}")
+    if code == "UNKNOWN" and not kind:
+        return error_of("INTERNAL", text or "the broker failed without saying why")
+    return error_of(code, text, kind)
+
+
+def _unavailable(text: str, address: str) -> FilaError:
+    if any(words in text for words in _NEVER_SENT):
+        return UnreachableError(
+            f"no broker answers at {address}; start one with fila-server, or check the address"
+        )
+    return OutcomeUnknownError(
+        f"the connection to {address} was lost before the answer came: it may or may not have "
+        "happened"
+    )
+
+
+def _kind(failure: grpc.aio.AioRpcError) -> str:
+    metadata = cast("Iterable[tuple[str, str | bytes]]", failure.trailing_metadata() or ())
+    kind = dict(metadata).get(KIND_KEY, "")
+    return kind if isinstance(kind, str) else ""
+
+
+def is_worth_repeating(error: FilaError) -> bool:
+    """Whether the same request may succeed a little later."""
+    return isinstance(
+        error,
+        UnreachableError | ShuttingDownError | DeadlineError | ExhaustedError | OutcomeUnknownError,
+    )
+
+
+def may_have_happened(error: FilaError) -> bool:
+    """Whether the request may have reached the broker and been carried out."""
+    return isinstance(error, OutcomeUnknownError | DeadlineError)

@@ -1,0 +1,116 @@
+"""What a program sends, as bytes: each message is encoded once, whatever becomes of its batch."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+
+from fila.client.message import NewMessage
+from fila.errors import InvalidArgumentError
+from fila.wire._pb import messages_pb2
+from fila.wire._pb import service_pb2 as pb
+from fila.wire.envelope import length_delimited
+
+_ITEMS_FIELD = 2
+_DURATION_MAX_S = 1e12
+
+
+@lru_cache(maxsize=4096)
+def _frame(size: int) -> bytes:
+    return length_delimited(_ITEMS_FIELD, size)
+
+
+def encode_item(
+    payload: bytes,
+    headers: Mapping[str, str] | None = None,
+    options: messages_pb2.MessageOptions | None = None,
+) -> bytes:
+    """One item of an `EnqueueBatchRequest`, tag and length included."""
+    try:
+        item = pb.EnqueueItem(payload=payload, headers=headers, options=options)
+        body = item.SerializeToString()
+    except TypeError as error:
+        raise TypeError(_type_hint(payload)) from error
+    except ValueError as error:
+        raise InvalidArgumentError(f"the message can't be sent: {error}") from error
+    return _frame(len(body)) + body
+
+
+def encode_new(message: NewMessage) -> bytes:
+    """One item from a `NewMessage`."""
+    return encode_item(
+        message.payload,
+        message.headers,
+        encode_options(
+            fairness_key=message.fairness_key,
+            weight=message.weight,
+            throttle_keys=message.throttle_keys,
+            priority=message.priority,
+            cost=message.cost,
+            delay=message.delay,
+            deliver_at=message.deliver_at,
+            ttl=message.ttl,
+        ),
+    )
+
+
+def encode_options(
+    *,
+    fairness_key: str | None = None,
+    weight: int | None = None,
+    throttle_keys: Sequence[str] | None = None,
+    priority: int | None = None,
+    cost: int | None = None,
+    delay: float | None = None,
+    deliver_at: datetime | None = None,
+    ttl: float | None = None,
+) -> messages_pb2.MessageOptions | None:
+    """The options that are set, None where none is."""
+    if (
+        fairness_key is None
+        and weight is None
+        and throttle_keys is None
+        and priority is None
+        and cost is None
+        and delay is None
+        and deliver_at is None
+        and ttl is None
+    ):
+        return None
+    try:
+        options = messages_pb2.MessageOptions(
+            fairness_key=fairness_key,
+            weight=weight,
+            throttle_keys=throttle_keys,
+            priority=priority,
+            cost=cost,
+            delay_ms=milliseconds("delay", delay),
+            ttl_ms=milliseconds("ttl", ttl),
+        )
+    except ValueError as error:
+        raise InvalidArgumentError(f"the options can't be sent: {error}") from error
+    if deliver_at is not None:
+        check_aware(deliver_at)
+        options.deliver_at.FromDatetime(deliver_at)
+    return options
+
+
+def milliseconds(name: str, seconds: float | None) -> int | None:
+    """A duration for the wire, rounded up so that something stays something."""
+    if seconds is None:
+        return None
+    if not 0 <= seconds <= _DURATION_MAX_S:
+        raise InvalidArgumentError(f"{name} is {seconds}; it must be seconds, 0 or more")
+    return math.ceil(seconds * 1000)
+
+
+def check_aware(deliver_at: datetime) -> None:
+    """Refuse a time that could be anywhere."""
+    if deliver_at.tzinfo is None:
+        raise InvalidArgumentError("deliver_at has no time zone; give an aware datetime")
+
+
+def _type_hint(payload: object) -> str:
+    if not isinstance(payload, bytes):
+        return f"payload must be bytes, not {type(payload).__name__}; encode it first"
+    return "headers must map str to str, and options must have the types that enqueue documents"
