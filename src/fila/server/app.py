@@ -11,6 +11,7 @@ from grpc_reflection.v1alpha import reflection
 
 from fila.core.scheduler import Scheduler
 from fila.errors import ConfigError, ShuttingDownError
+from fila.server.address import check_free
 from fila.server.admin import ConfigService, MessageService, QueueService
 from fila.server.backup import BackupService, remove_address, write_address
 from fila.server.boundary import Boundary, Handler
@@ -71,6 +72,7 @@ class App:
     ) -> "App":
         """Open the data directory, recover, and listen."""
         clock = clock or SystemClock()
+        check_free(config.server.listen_addr)
         storage = RocksStorage(config.data_path)
         try:
             shell = _shell(config, storage, clock, on_failure)
@@ -107,9 +109,7 @@ class App:
         try:
             port = self._server.add_insecure_port(addr)
         except RuntimeError as error:
-            raise ConfigError(
-                f"cannot listen on {addr}: the port is in use, or the address is not this machine's"
-            ) from error
+            raise ConfigError(f"cannot listen on {addr}: {error}") from error
         await self._server.start()
         self.runner.start()
         await self._health.start()

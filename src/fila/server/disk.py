@@ -17,6 +17,8 @@ from fila.storage.port import Storage
 _DEFAULT_FREE_BYTES = 1 << 30
 _DEFAULT_FREE_SHARE = 20
 _CHECK_EVERY_NS = NS_PER_S
+# Look again once this part of what was free above the floor may have been used up.
+_MARGIN_SHARE = 8
 
 
 def floor_bytes(configured: int, data_path: Path) -> int:
@@ -27,28 +29,33 @@ def floor_bytes(configured: int, data_path: Path) -> int:
 
 
 class DiskWatch:
-    """Looks at most once a second."""
+    """Looks once a second, and sooner when much is written."""
 
     def __init__(self, storage: Storage, clock: Clock, floor: int) -> None:
         self._storage = storage
         self._clock = clock
         self._floor = floor
-        self._checked_ns: int | None = None
-        self._free = 0
+        self._look()
 
     @property
     def is_low(self) -> bool:
         """Whether enqueue is refused now."""
-        now_ns = self._clock.now_ns()
-        if self._checked_ns is None or now_ns - self._checked_ns >= _CHECK_EVERY_NS:
-            self._checked_ns = now_ns
-            self._free = self._storage.free_bytes()
+        if self._clock.now_ns() - self._looked_ns >= _CHECK_EVERY_NS:
+            self._look()
         return self._free < self._floor
 
-    def check(self) -> None:
-        """Refuse when there is little disk left."""
+    def admit(self, size: int) -> None:
+        """Take note of so many bytes to be written, or refuse them when there is little left."""
+        self._admitted += size
+        if self._admitted > (self._free - self._floor) // _MARGIN_SHARE > 0:
+            self._look()
         if self.is_low:
             raise ExhaustedError(
                 f"the disk has {self._free} bytes left and {self._floor} must stay free "
                 "(storage.min_free_bytes); consume, purge or delete something, or free some space"
             )
+
+    def _look(self) -> None:
+        self._looked_ns = self._clock.now_ns()
+        self._free = self._storage.free_bytes()
+        self._admitted = 0

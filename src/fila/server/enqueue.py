@@ -24,7 +24,7 @@ class EnqueueService:
         """Store one message."""
         request = parse(pb.EnqueueRequest, data)
         queue, producer = request.queue, _producer(request)
-        self._check(queue)
+        self._check(queue, len(data))
         columns = self._intake.one(request)
         outcome = await self._store(queue, columns, producer, len(data))
         if outcome.errors:
@@ -38,7 +38,7 @@ class EnqueueService:
         """Store many messages, each succeeding or failing by itself."""
         request = parse(pb.EnqueueBatchRequest, data)
         queue, producer = request.queue, _producer(request)
-        self._check(queue)
+        self._check(queue, len(data))
         columns = self._intake.many(request)
         if not columns.bodies and not columns.refused:
             return b""
@@ -46,11 +46,11 @@ class EnqueueService:
         # Looked up only now: ids of a queue that was replaced meanwhile lead nowhere anyway.
         return reply.accepted(outcome, self._shell.scheduler.partition_of(queue))
 
-    def _check(self, queue: str) -> None:
+    def _check(self, queue: str, size: int) -> None:
         check_queue_name(queue, self._shell.limits)
         # Before any work on the messages: an unknown queue refuses the call, not its items.
         self._shell.scheduler.partition_of(queue)
-        self._shell.disk.check()
+        self._shell.disk.admit(size)
 
     async def _store(
         self, queue: str, columns: Columns, producer: ProducerSequence | None, size: int

@@ -17,7 +17,7 @@ from fila.errors import FilaError
 from fila.server import log as logs
 from fila.server.sources import Loaded, effective_toml, load
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("fila.server.main")
 
 EXIT_REFUSED = 1
 # The disk failed under a commit; the next start recovers from what is on it.
@@ -26,8 +26,6 @@ EXIT_COMMIT_FAILED = 70
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; ends the process."""
-    # Its own words about a port in use would come beside ours.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     options = _parser().parse_args(arguments)
     try:
         sys.exit(options.run(options))

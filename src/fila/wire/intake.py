@@ -4,7 +4,6 @@ The bytes of an item are what will be stored and delivered: nothing may ride alo
 broker did not check, so fields it does not know are dropped first.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fila.errors import FilaError, InvalidArgumentError
@@ -14,6 +13,9 @@ from fila.wire.names import check_size, has_control
 from fila.wire.options import OptionReader
 
 _PRODUCER_BYTES_MAX = 64
+# Producers use few names; these need not be looked at again.
+_KNOWN_NAMES_MAX = 1024
+_KNOWN_NAME_LENGTH_MAX = 64
 
 
 @dataclass(slots=True)
@@ -33,6 +35,7 @@ class Intake:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._options = OptionReader(limits)
+        self._known_names: set[str] = set()
         # An item no larger than this has no header or payload that could be too large.
         self._surely_small = min(limits.header_bytes_max, limits.message_bytes_max)
 
@@ -65,8 +68,14 @@ class Intake:
     def _take(self, columns: Columns, item: pb.EnqueueItem | pb.EnqueueRequest) -> None:
         body = item.SerializeToString()
         headers = item.headers
-        if headers:
-            self._check_names(headers)
+        for name in headers:
+            if name not in self._known_names:
+                self._check_name(name)
+        if len(headers) > self._limits.headers_max:
+            raise InvalidArgumentError(
+                f"{len(headers)} headers; the limit is {self._limits.headers_max} "
+                "(limits.headers_max)"
+            )
         if len(body) > self._surely_small:
             self._check_sizes(item, len(body))
         if item.HasField("options"):
@@ -78,19 +87,13 @@ class Intake:
             columns.specs.append(self._options.plain)
         columns.bodies.append(body)
 
-    def _check_names(self, headers: Iterable[str]) -> None:
-        count = 0
-        for name in headers:
-            count += 1
-            if not name:
-                raise InvalidArgumentError("header name must not be empty")
-            if has_control(name):
-                raise InvalidArgumentError("header name must not contain control characters")
-        limit = self._limits.headers_max
-        if count > limit:
-            raise InvalidArgumentError(
-                f"{count} headers; the limit is {limit} (limits.headers_max)"
-            )
+    def _check_name(self, name: str) -> None:
+        if not name:
+            raise InvalidArgumentError("header name must not be empty")
+        if has_control(name):
+            raise InvalidArgumentError("header name must not contain control characters")
+        if len(self._known_names) < _KNOWN_NAMES_MAX and len(name) <= _KNOWN_NAME_LENGTH_MAX:
+            self._known_names.add(name)
 
     def _check_sizes(self, item: pb.EnqueueItem | pb.EnqueueRequest, size: int) -> None:
         limits = self._limits
