@@ -43,7 +43,6 @@ class _TerminalScreen:
                     await asyncio.sleep(_FRAME_S)
             finally:
                 live.update(demo_screen.drawing(act, signs=self._signs), refresh=True)
-                self._console.print()
 
 
 class _LineScreen:
@@ -72,8 +71,8 @@ class _SilentScreen:
 @click.command()
 @click.option("--noisy", default=20_000, type=click.IntRange(min=1), hidden=True)
 @click.option("--quiet", default=50, type=click.IntRange(min=1), hidden=True)
-@click.option("--handlers", default=8, type=click.IntRange(min=1), help="Workers at once (8).")
-@click.option("--work-ms", default=4.0, type=click.FloatRange(min=0), help="Of each handler (4).")
+@click.option("--handlers", default=16, type=click.IntRange(min=1), help="Workers at once (16).")
+@click.option("--work-ms", default=10.0, type=click.FloatRange(min=0), help="Of each message (10).")
 @takes_session
 def demo(session: Session, /, noisy: int, quiet: int, handlers: int, work_ms: float) -> None:
     """Watch a quiet tenant beside a noisy one, with fairness and without.

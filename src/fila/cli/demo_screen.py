@@ -62,14 +62,14 @@ def _strip(tally: Tally, marks: dict[str, str]) -> list[Text]:
         for tenant in recent[start : start + _STRIP]:
             row.append(marks[tenant], style=_STYLES[tenant])
         rows.append(row)
-    return [about, *rows, Text(f"   the quiet tenant's wait: {waits(tally)}")]
+    return [about, *rows, Text(f"   the quiet tenant's wait: {waits(tally)}"), Text("")]
 
 
 def waits(tally: Tally) -> str:
     """The quiet tenant's wait, as far as it is known."""
     middle, high = tally.quantile_ms(0.5), tally.quantile_ms(0.99)
     if middle is None or high is None:
-        return "nothing served yet"
+        return "none served yet"
     return f"p50 {duration(middle)}, p99 {duration(high)}"
 
 
@@ -80,9 +80,14 @@ def line(act: Act) -> str:
         f"{tenant} {number(tally.served[tenant])} served {number(tally.waiting(tenant))} waiting"
         for tenant in TENANTS
     )
-    return f"{'fair  ' if act.fair else 'unfair'}  {counts}; quiet waits {waits(tally)}"
+    return f"{'fair  ' if act.fair else 'unfair'}  {counts}; quiet's wait: {waits(tally)}"
 
 
 def verdict(fair: Tally, unfair: Tally) -> str:
     """Both waits, in one line."""
-    return f"The quiet tenant's wait: fair {waits(fair)}; one key for all {waits(unfair)}."
+    return f"Quiet tenant's wait, p50/p99: fair {_pair(fair)}; unfair {_pair(unfair)}"
+
+
+def _pair(tally: Tally) -> str:
+    middle, high = tally.quantile_ms(0.5), tally.quantile_ms(0.99)
+    return f"{duration(middle or 0)} / {duration(high or 0)}"

@@ -3,7 +3,6 @@
 import os
 import platform
 import time
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
@@ -13,6 +12,7 @@ import fila
 from fila.cli import checks
 from fila.cli.checks import Check
 from fila.cli.output import console, number, table
+from fila.cli.release import installed_version
 from fila.cli.session import Session, takes_session
 
 _STYLES = {"ok": "green", "look": "yellow", "bad": "bold red"}
@@ -66,11 +66,7 @@ def _print(found: list[Check]) -> None:
 
 
 def _version() -> Check:
-    try:
-        installed = version("fila-mq")
-    except PackageNotFoundError:
-        installed = "from source"
-    text = f"fila {installed}, Python {platform.python_version()}"
+    text = f"fila {installed_version()}, Python {platform.python_version()}"
     return Check(name="version", verdict="ok", text=text)
 
 
@@ -82,7 +78,7 @@ def _broker(session: Session) -> Check:
             begin = time.perf_counter()
             client.admin.list_queues()
             took = checks.round_trip(begin)
-    except fila.UnreachableError:
+    except fila.errors.UnreachableError:
         return Check(
             name="broker",
             verdict="bad",

@@ -16,6 +16,7 @@ from fila.cli.enqueue import enqueue
 from fila.cli.message import message
 from fila.cli.output import printable
 from fila.cli.queue import queue
+from fila.cli.release import installed_version
 from fila.cli.stats import stats
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -24,7 +25,7 @@ INTERRUPTED = 130
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--addr", metavar="HOST:PORT", help="The broker; else FILA_ADDR, localhost:5555.")
-@click.version_option(package_name="fila-mq", message="fila %(version)s")
+@click.version_option(installed_version(), message="fila %(version)s")
 @click.pass_context
 def cli(context: click.Context, addr: str | None) -> None:
     """Fila: a message broker that is fair between tenants.

@@ -19,6 +19,7 @@ from fila.cli.output import (
     table,
 )
 from fila.cli.session import Session, takes_session
+from fila.client.views import QueueOptions
 
 _PREVIEW_WIDTH = 40
 
@@ -70,9 +71,9 @@ def _takes_settings(command: C) -> C:
     return command
 
 
-def _given(settings: Settings) -> fila.QueueOptions:
+def _given(settings: Settings) -> QueueOptions:
     given = {name: value for name, value in settings.items() if value is not None}
-    return cast(fila.QueueOptions, given)
+    return cast(QueueOptions, given)
 
 
 @click.group()
@@ -248,10 +249,10 @@ def browse(session: Session, /, name: str, limit: int) -> None:
 
 def _browsed_row(browsed: fila.BrowsedMessage) -> tuple[str | int, ...]:
     message, dead = browsed.message, browsed.message.dead_letter
-    state = browsed.state.name.lower() + (f" until {moment(browsed.due_at)}" if browsed.due_at else "")
+    until = f" until {moment(browsed.due_at)}" if browsed.due_at else ""
     return (
         message.id,
-        state,
+        browsed.state.name.lower() + until,
         message.fairness_key,
         message.attempts,
         moment(message.enqueued_at),
