@@ -35,15 +35,15 @@ class Fifo:
 
     def add(self, place: int) -> None:
         """Add a place wherever it belongs."""
-        if not self._places or place > self._places[-1]:
+        if self._gone and place in self._gone:
+            # Taken out of the middle before: it lies there still.
+            self._gone.discard(place)
+        elif not self._places or place > self._places[-1]:
             self._places.append(place)
         else:
             if self._returned is None:
                 self._returned = []
             heappush(self._returned, place)
-            # It may have been taken out before, and is back now.
-            if self._gone:
-                self._gone.discard(place)
         self._count += 1
 
     def peek(self) -> int:
