@@ -5,7 +5,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Literal, TypeAlias
@@ -17,6 +17,7 @@ from fila.client.credit import CreditPolicy
 from fila.client.items import encode_item, encode_new, encode_options, milliseconds
 from fila.client.leases import Grant, LeaseBook
 from fila.client.message import Message, NewMessage
+from fila.client.producer import Producer
 from fila.client.session import Session
 from fila.client.settling import (
     ACK,
@@ -134,13 +135,24 @@ class AsyncClient:
             ttl=ttl,
         )
         item = encode_item(payload, headers, options)
-        return await self.submit(queue, item, self.timeout if timeout is None else timeout)
+        producer = self._open().producer
+        if timeout is None:
+            timeout = self.timeout
+        if producer.is_full:
+            await producer.wait_for_room(timeout)
+        return await producer.submit(queue, item, timeout)
 
-    async def submit(self, queue: str, item: bytes, timeout: float) -> str:
+    def submit(self, queue: str, item: bytes, timeout: float) -> Awaitable[str]:
         """`enqueue` for an item that `encode_item` made."""
         producer = self._open().producer
         if producer.is_full:
-            await producer.wait_for_room(timeout)
+            return self._submit_later(producer, queue, item, timeout)
+        return producer.submit(queue, item, timeout)
+
+    async def _submit_later(
+        self, producer: Producer, queue: str, item: bytes, timeout: float
+    ) -> str:
+        await producer.wait_for_room(timeout)
         return await producer.submit(queue, item, timeout)
 
     async def enqueue_batch(
@@ -291,8 +303,9 @@ class AsyncClient:
     async def _settle(self, message: Message, action: Action) -> None:
         if message.grant is None:
             raise LeaseNotFoundError(message.queue)
-        self.raise_refusal()
-        if self.is_crowded:
+        if self._refusals:
+            self.raise_refusal()
+        if message.grant.holder.unsettled >= UNANSWERED_MAX:
             await self.make_room()
         self._send(message, message.grant, action)
 
@@ -300,11 +313,6 @@ class AsyncClient:
         """Raise a settle's failure that nobody was told of yet."""
         if self._refusals:
             raise self._refusals.popleft()
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether so many settles wait for their answer that no more should be added."""
-        return self._session is not None and self._session.unsettled() >= UNANSWERED_MAX
 
     async def make_room(self) -> None:
         """Wait until settles may be added again."""
@@ -325,8 +333,6 @@ class AsyncClient:
             holder.settle(message, action)
             return
         # Leased without a stream, or its stream is gone, or it belonged to the parent process.
-        if not isinstance(action, Extend):
-            message.grant = None
         session.direct.settle(message, action)
 
     async def flush(self, *, timeout: float | None = None) -> None:

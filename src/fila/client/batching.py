@@ -57,21 +57,6 @@ class Batch(Generic[T]):
         self.error: FilaError | None = None
         self.whole = whole
 
-    def has_room(self, size: int) -> bool:
-        """Whether another item may join."""
-        return (
-            not self.whole
-            and self.sequence == 0
-            and len(self.items) < BATCH_MESSAGES_MAX
-            and self.size + size <= BATCH_BYTES_MAX
-        )
-
-    def wait_until(self, deadline: float) -> None:
-        """Take in the deadline of a ticket."""
-        self.deadlines.append(deadline)
-        self.first_deadline = min(self.first_deadline, deadline)
-        self.last_deadline = max(self.last_deadline, deadline)
-
 
 @dataclass(slots=True)
 class Expired(Generic[T]):
@@ -123,30 +108,37 @@ class Batcher(Generic[T]):
         """Let an item travel with others of its queue."""
         line = self._lines.get(queue) or self._line(queue)
         size = len(item)
-        waiting = line.waiting
-        if waiting and waiting[-1].has_room(size):
-            batch = waiting[-1]
-        else:
-            batch = Batch(queue)
-            waiting.append(batch)
-            self._live.add(batch)
+        batch = line.waiting[-1] if line.waiting else None
+        if (
+            batch is None
+            or batch.whole
+            or len(batch.items) >= BATCH_MESSAGES_MAX
+            or batch.size + size > BATCH_BYTES_MAX
+        ):
+            batch = self._join(line, Batch(queue))
         batch.items.append(item)
         batch.tickets.append(ticket)
-        batch.wait_until(deadline)
+        batch.deadlines.append(deadline)
+        batch.first_deadline = min(batch.first_deadline, deadline)
+        batch.last_deadline = max(batch.last_deadline, deadline)
         batch.size += size
         self.outstanding += 1
         self.outstanding_bytes += size
 
+    def _join(self, line: _Line[T], batch: Batch[T]) -> Batch[T]:
+        line.waiting.append(batch)
+        self._live.add(batch)
+        return batch
+
     def add_whole(self, queue: str, items: list[bytes], ticket: T, deadline: float) -> None:
         """Let items travel as a batch of their own, with one answer."""
         line = self._lines.get(queue) or self._line(queue)
-        batch: Batch[T] = Batch(queue, whole=True)
+        batch = self._join(line, Batch(queue, whole=True))
         batch.items = items
         batch.tickets.append(ticket)
-        batch.wait_until(deadline)
+        batch.deadlines.append(deadline)
+        batch.first_deadline = batch.last_deadline = deadline
         batch.size = sum(map(len, items))
-        line.waiting.append(batch)
-        self._live.add(batch)
         self.outstanding += len(items)
         self.outstanding_bytes += batch.size
 

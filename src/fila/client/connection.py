@@ -18,6 +18,9 @@ _OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 500),
+    # A broker that vanished without a word is noticed.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
     # Repeating is ours: only we know what may be repeated.

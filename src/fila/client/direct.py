@@ -9,7 +9,7 @@ from fila.client.backoff import wait_before
 from fila.client.connection import DEADLINE_S, SERVICE, Connection
 from fila.client.failures import is_worth_repeating
 from fila.client.message import Message
-from fila.client.settling import Action, Refusal, SettlePipeline
+from fila.client.settling import Action, Extend, Refusal, SettlePipeline
 from fila.errors import FilaError
 from fila.wire._pb import service_pb2 as pb
 
@@ -26,7 +26,11 @@ class DirectSettler:
 
     def settle(self, message: Message, action: Action) -> None:
         """Send an action on its way; a refusal is reported later."""
-        self._pipeline.add(message, action)
+        grant = message.grant
+        assert grant is not None
+        if not isinstance(action, Extend):
+            message.grant = None
+        self._pipeline.add(grant.queue, message, action)
         self._settled.clear()
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all())

@@ -22,6 +22,10 @@ _LEASE_MIN_S = 0.3
 class Holder(Protocol):
     """Where the messages of a grant are settled."""
 
+    @property
+    def unsettled(self) -> int:
+        """Settles without an answer."""
+
     def settle(self, message: Message, action: "Action") -> None:
         """Send the action on its way."""
 
@@ -29,10 +33,11 @@ class Holder(Protocol):
 class Grant:
     """Leases that were granted together and end together."""
 
-    __slots__ = ("duration", "ends_at", "held", "holder", "renew_at")
+    __slots__ = ("duration", "held", "holder", "queue", "renew_at")
 
-    def __init__(self, holder: Holder, duration: float, now: float) -> None:
+    def __init__(self, holder: Holder, queue: str, duration: float, now: float) -> None:
         self.holder = holder
+        self.queue = queue
         self.duration = duration
         self.held: dict[int, Message] = {}
         self.renewed(now)
@@ -40,7 +45,6 @@ class Grant:
     def renewed(self, now: float) -> None:
         """The leases count from now again."""
         self.renew_at = now + self.duration / _RENEWALS_PER_LEASE
-        self.ends_at = now + self.duration
 
 
 class LeaseBook:
@@ -60,7 +64,7 @@ class LeaseBook:
             queue = wire.metadata.queue_id
             grant = grants.get(queue)
             if grant is None:
-                grant = grants[queue] = Grant(self._holder, _duration(wire), now)
+                grant = grants[queue] = Grant(self._holder, queue, _duration(wire), now)
             token = wire.delivery.lease_token
             message = Message(wire, grant, token)
             grant.held[token] = message

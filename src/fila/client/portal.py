@@ -6,12 +6,11 @@ in a child process. What several threads ask for at the same time reaches the lo
 
 import asyncio
 import atexit
-import concurrent.futures
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from fila.client import library
 
@@ -66,14 +65,13 @@ class Portal:
                 "a synchronous call on the client's own thread would wait for itself; an async "
                 "handler needs fila.AsyncClient"
             )
-        done: concurrent.futures.Future[T] = concurrent.futures.Future()
-        started: list[asyncio.Future[T]] = []
-        self.post(partial(_begin, done, started, partial(function, *args, **kwargs)))
+        waiter: _Waiter[T] = _Waiter(partial(function, *args, **kwargs))
+        self.post(waiter.begin)
         try:
-            return done.result()
+            return waiter.wait()
         except (KeyboardInterrupt, SystemExit):
             # Only the waiting thread was interrupted: the call must not go on without it.
-            self.post(lambda: [future.cancel() for future in started])
+            self.post(waiter.cancel)
             raise
 
     def stop(self) -> None:
@@ -82,34 +80,45 @@ class Portal:
         self._thread.join(_STOP_S)
 
 
-def _begin(
-    done: concurrent.futures.Future[T],
-    started: list[asyncio.Future[T]],
-    begin: Callable[[], Awaitable[T]],
-) -> None:
-    try:
-        future = asyncio.ensure_future(begin())
-    except Exception as error:  # noqa: BLE001 - it belongs to the thread that asked
-        done.set_exception(error)
-        return
-    started.append(future)
-    future.add_done_callback(partial(_finish, done))
+class _Waiter(Generic[T]):
+    """One call: a thread waits, the loop works. Lighter than a future that knows both sides."""
 
+    __slots__ = ("_begin", "_done", "_future")
 
-def _finish(done: concurrent.futures.Future[T], future: asyncio.Future[T]) -> None:
-    if done.done():
-        return
-    if future.cancelled():
-        done.set_exception(concurrent.futures.CancelledError())
-    elif (error := future.exception()) is not None:
-        done.set_exception(error)
-    else:
-        done.set_result(future.result())
+    def __init__(self, begin: Callable[[], Awaitable[T]]) -> None:
+        self._begin = begin
+        self._future: asyncio.Future[T] | None = None
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def begin(self) -> None:
+        """Start the call; on the loop."""
+        try:
+            self._future = asyncio.ensure_future(self._begin())
+        except Exception as error:  # noqa: BLE001 - it belongs to the thread that asked
+            self._future = asyncio.get_running_loop().create_future()
+            self._future.set_exception(error)
+        self._future.add_done_callback(self._finish)
+
+    def _finish(self, _future: asyncio.Future[T]) -> None:
+        self._done.release()
+
+    def wait(self) -> T:
+        """The result; in the thread that asked."""
+        with self._done:
+            assert self._future is not None
+            return self._future.result()
+
+    def cancel(self) -> None:
+        """Nobody waits any more; on the loop."""
+        if self._future is not None:
+            self._future.cancel()
 
 
 def _handle_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    if isinstance(context.get("exception"), BlockingIOError):
-        # Two loops of a process read gRPC's one wake-up pipe; the slower finds it empty.
+    if "PollerCompletionQueue" in repr(context.get("handle")):
+        # All loops of a process read gRPC's one wake-up pipe: a slower one finds it empty, and an
+        # event may belong to a loop that has ended. Neither matters to us.
         return
     loop.default_exception_handler(context)
 

@@ -6,7 +6,7 @@ import os
 import random
 import time
 from collections import deque
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias
 
 from fila.client.answers import outcomes
 from fila.client.backoff import wait_before
@@ -26,8 +26,8 @@ _ATTEMPT_S = 2.0
 _SWEEP_S = 0.05
 
 Outcomes: TypeAlias = list[str | FilaError]
-# Of one item, or of all items of a whole batch.
-Ticket: TypeAlias = asyncio.Future[str] | asyncio.Future[Outcomes]
+# The answer of one item, or of all items of a whole batch.
+Ticket: TypeAlias = asyncio.Future[Any]
 
 
 class Producer:
@@ -46,12 +46,7 @@ class Producer:
     @property
     def is_full(self) -> bool:
         """Whether the next call must wait for room."""
-        batcher = self._batcher
-        return (
-            batcher.outstanding >= OUTSTANDING_MAX
-            or batcher.outstanding_bytes >= OUTSTANDING_BYTES_MAX
-            or bool(self._room)
-        )
+        return bool(self._room) or self._is_crowded
 
     async def wait_for_room(self, timeout: float) -> None:
         """Return when another message fits."""
@@ -220,17 +215,17 @@ async def _joined(answers: list[asyncio.Future[Outcomes]], sizes: list[int]) -> 
 
 def _deliver(batch: Batch[Ticket], results: Outcomes) -> None:
     if batch.whole:
-        ticket = cast("asyncio.Future[Outcomes] | None", batch.tickets[0])
+        ticket = batch.tickets[0]
         if ticket is not None and not ticket.done():
             ticket.set_result(results)
         return
-    for single, result in zip(batch.tickets, results, strict=True):
-        if single is None or single.done():
+    for ticket, result in zip(batch.tickets, results, strict=True):
+        if ticket is None or ticket.done():
             continue
         if type(result) is str:
-            cast("asyncio.Future[str]", single).set_result(result)
+            ticket.set_result(result)
         else:
-            single.set_exception(cast("FilaError", result))
+            ticket.set_exception(result)  # type: ignore[arg-type]
 
 
 def _fail(ticket: Ticket | None, error: FilaError) -> None:

@@ -103,10 +103,12 @@ class SettlePipeline:
         self._unanswered: dict[int, list[_Group]] = {}
         # Messages whose settle has no answer yet.
         self.outstanding = 0
+        # Those of them that were not sent yet.
+        self.unsent = 0
 
-    def add(self, message: Message, action: Action) -> None:
+    def add(self, queue: str, message: Message, action: Action) -> None:
         """Send it with the next batch."""
-        queue = message.queue
+        self.unsent += 1
         if action is ACK:
             group = self._acks.get(queue)
             if group is None:
@@ -130,6 +132,7 @@ class SettlePipeline:
         self._others.clear()
         self._acks.clear()
         self._number += 1
+        self.unsent = 0
         self._unanswered[self._number] = groups
         return self._number, [group.settlement() for group in groups]
 
@@ -173,6 +176,7 @@ class SettlePipeline:
         self.outstanding -= sum(len(group.messages) for group in self._repeats)
         self.outstanding += sum(len(group.messages) for group in kept)
         self._repeats = deque(kept)
+        self.unsent = self.outstanding
 
     def give_up(self) -> list[tuple[Message, Action]]:
         """Nothing more will be sent: what has no answer."""
@@ -180,5 +184,5 @@ class SettlePipeline:
         groups = [*self._repeats, *sent, *self._others.values(), *self._acks.values()]
         for part in (self._unanswered, self._others, self._acks, self._repeats):
             part.clear()
-        self.outstanding = 0
+        self.outstanding = self.unsent = 0
         return [(message, group.action) for group in groups for message in group.messages]

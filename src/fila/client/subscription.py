@@ -34,6 +34,7 @@ from fila.wire._pb import service_pb2 as pb
 _log = logging.getLogger("fila.client")
 _TICK_S = 0.02
 _IDLE_TICK_S = 0.25
+_SETTLE_PAUSE_S = 0.001
 
 
 class Subscription:
@@ -92,9 +93,11 @@ class Subscription:
 
     def settle(self, message: Message, action: Action) -> None:
         """Send an action on its way; a refusal is reported later."""
+        grant = message.grant
+        assert grant is not None
         if not isinstance(action, Extend):
             self.book.settle(message)
-        self._pipeline.add(message, action)
+        self._pipeline.add(grant.queue, message, action)
         self._settled.clear()
         self._work.set()
 
@@ -203,9 +206,15 @@ class Subscription:
 
     async def _write(self, stream: Stream) -> None:
         stop_sent = False
+        settled_at = 0.0
         while True:
             await self._work.wait()
+            # A settle that closely follows another waits a moment for company, unless it is a good
+            # part of what the consumer holds: a message on the stream costs more than a settle.
+            if self._pipeline.unsent * 4 < self._policy.credit:
+                await asyncio.sleep(settled_at + _SETTLE_PAUSE_S - time.monotonic())
             self._work.clear()
+            settled_at = time.monotonic()
             if self._stop_wanted and not stop_sent:
                 stop_sent = True
                 await stream.write(_encoded(stop=pb.WorkStop()))
@@ -230,7 +239,7 @@ class Subscription:
                 self.took()
             due = self.book.due(now) if self.renewing else []
             for message in due:
-                self._pipeline.add(message, RENEW)
+                self._pipeline.add(message.queue, message, RENEW)
             if due:
                 self._work.set()
 

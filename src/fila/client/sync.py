@@ -13,14 +13,19 @@ from fila.client.connection import DEADLINE_S
 from fila.client.items import encode_item, encode_new, encode_options, milliseconds
 from fila.client.message import Message, NewMessage
 from fila.client.portal import Portal, portal
-from fila.client.settling import ACK, ERROR_CHARS_MAX, RELEASE, Action, Extend, Nack
+from fila.client.settling import (
+    ACK,
+    ERROR_CHARS_MAX,
+    RELEASE,
+    UNANSWERED_MAX,
+    Action,
+    Extend,
+    Nack,
+)
 from fila.client.sync_admin import Admin
 from fila.client.sync_consumer import Consumer
 from fila.client.worker import AsyncWorker, Handler
 from fila.errors import FilaError, LeaseNotFoundError
-
-# Settles that may wait for the background loop before a thread that adds more must wait too.
-_BACKLOG_MAX = 5_000
 
 
 class Client:
@@ -168,7 +173,7 @@ class Client:
             raise LeaseNotFoundError(message.queue)
         self._client.raise_refusal()
         way = portal()
-        if self._client.is_crowded or way.backlog >= _BACKLOG_MAX:
+        if message.grant.holder.unsettled + way.backlog >= UNANSWERED_MAX:
             way.call(self._client.make_room)
         way.post(partial(self._client.settle_late, message, action))
 
