@@ -154,12 +154,12 @@ def _backup(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from fila.server.maintenance import verify
+    from fila.server.maintenance import report_text
+    from fila.storage.verify import verify
 
-    directory = options.directory or _loaded(options).config.data_path
-    report = verify(directory)
-    sys.stdout.write(f"{report.text}\n")
-    return 0 if report.is_sound else EXIT_REFUSED
+    report = verify(options.directory or _loaded(options).config.data_path)
+    sys.stdout.write(f"{report_text(report)}\n")
+    return 0 if report.ok else EXIT_REFUSED
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 """What `fila-server` does to a data directory without serving it: copy it, check it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 
-from fila.errors import DataDirectoryError, FilaError
+from fila.errors import FilaError
 from fila.server.backup import read_address
 from fila.storage import directory
 from fila.storage.rocksdb import RocksStorage
+from fila.storage.verify import VerifyReport
 from fila.wire._pb import admin_pb2 as pb
 from fila.wire.status import error_of
 
@@ -16,26 +16,6 @@ _BACKUP_METHOD = "/fila.v1.FilaAdmin/Backup"
 _BACKUP_TIMEOUT_S = 600.0
 # Listening on all addresses, it also listens on this one.
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - looked up, not bound
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a check found."""
-
-    queues: int
-    messages: int
-    unreadable: int
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether everything could be read."""
-        return not self.unreadable
-
-    @property
-    def text(self) -> str:
-        """For a person."""
-        verdict = "sound" if self.is_sound else f"{self.unreadable} records cannot be read"
-        return f"{self.queues} queues, {self.messages} messages: {verdict}"
 
 
 def back_up(data_path: Path, target: Path) -> str:
@@ -74,19 +54,9 @@ def _as_error(error: grpc.RpcError) -> FilaError:
     return error_of(error.code().name, error.details() or "the broker refused")
 
 
-def verify(data_path: Path) -> Report:
-    """Read everything that is stored; what cannot be read is set aside as at a start."""
-    if not data_path.is_dir():
-        raise DataDirectoryError(f"{data_path} is not a folder")
-    directory.read_format(data_path)
-    storage = RocksStorage(data_path)
-    try:
-        recovered = storage.recover()
-        messages = 0
-        for partition in recovered.partitions:
-            messages += sum(1 for _ in storage.browse(partition.number, 0))
-        entries = sum(1 for _ in recovered.entries)
-        unreadable = storage.unreadable_count + max(0, entries - messages)
-        return Report(len(recovered.queues), messages, unreadable)
-    finally:
-        storage.close()
+def report_text(report: VerifyReport) -> str:
+    """What a check found, for a person."""
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(report.records.items()))
+    verdict = "sound" if report.ok else f"{report.problem_count} problems"
+    lines = [*report.problems, f"format {report.format_version}; {counts or 'no records'}"]
+    return "\n".join([*lines, verdict])

@@ -4,7 +4,7 @@ Every refusal is one line that names the source, the key and what is allowed.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -36,11 +36,14 @@ def load(
     path: Path | None,
     environ: Mapping[str, str],
     flags: Mapping[tuple[str, str], str] | None = None,
+    *,
+    search: Sequence[Path] = SEARCH_PATH,
 ) -> Loaded:
     """The effective configuration: flags over environment over file over defaults."""
     values: dict[str, dict[str, object]] = {name: {} for name in _SECTIONS}
     origins: dict[tuple[str, str], str] = {}
-    for section, key, raw, origin in _findings(path, environ, flags or {}):
+    found = path or next((each for each in search if each.is_file()), None)
+    for section, key, raw, origin in _findings(found, environ, flags or {}):
         values[section][key] = _checked(section, key, raw, origin)
         origins[section, key] = origin
     sections = {name: _SECTIONS[name](**given) for name, given in values.items()}
@@ -58,11 +61,12 @@ def _warnings(origins: Mapping[tuple[str, str], str]) -> Iterator[str]:
 def _findings(
     path: Path | None, environ: Mapping[str, str], flags: Mapping[tuple[str, str], str]
 ) -> Iterator[Finding]:
-    found = path or next((each for each in SEARCH_PATH if each.is_file()), None)
-    if found is not None:
-        yield from _from_file(found)
+    if path is not None:
+        yield from _from_file(path)
     yield from _from_environment(environ)
     for (section, key), value in flags.items():
+        _check_known("command line", "section", section, _SECTIONS)
+        _check_known("command line", f"key in [{section}]", key, _keys(section))
         yield section, key, value, "command line"
 
 
