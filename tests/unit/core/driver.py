@@ -310,7 +310,6 @@ def after_ms(driver: Driver, delay_ms: int) -> int:
     return driver.wall_ns + delay_ms * NS_PER_MS
 
 
-
 def _snapshot(consumer: int, message: Message, token: int) -> Delivery:
     return Delivery(
         consumer=consumer,
