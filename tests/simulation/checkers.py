@@ -1,0 +1,294 @@
+"""Who watches what: each class keeps its own small notes and objects by name.
+
+`Ledger` and `Tokens` know only what clients were told. `Durability` knows what has been written and
+synced. `Rules` judges single deliveries, `Idleness` and `Timeliness` what is left after a pass, and
+`Counts` and `Disk` compare the broker's figures and its storage with the model's books. Shares have
+a module of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fila import ids
+from fila.core.records import Entry, Progress, Status
+from fila.core.scheduler import Scheduler
+from fila.storage.port import Storage
+from tests.simulation.books import Msg, Part, Place, Shelf, Stage
+from tests.simulation.model import Dealt, Model, Taker
+from tests.simulation.violation import ViolationError, require
+
+
+@dataclass(slots=True)
+class _Item:
+    """What clients know of one message."""
+
+    id: tuple[int, int] | None = None
+    acknowledged: bool = False
+
+
+class Ledger:
+    """Nothing answered is lost, nothing acknowledged returns, no enqueue appears twice."""
+
+    def __init__(self) -> None:
+        self._items: dict[int, _Item] = {}
+        self._by_id: dict[tuple[int, int], int] = {}
+        self.answered: set[int] = set()
+        self.ack_asked: set[int] = set()
+        self.delivered = 0
+        self.acknowledged = 0
+
+    def accepted(self, item: int, message_id: tuple[int, int] | None) -> None:
+        """A client was told that its message is safe, under this id if it can be known."""
+        if message_id is not None:
+            self._identify(item, message_id)
+        self.answered.add(item)
+
+    def seen(self, item: int, message_id: tuple[int, int]) -> None:
+        """A client was given a message."""
+        self.delivered += 1
+        self._identify(item, message_id)
+        require(not self._items[item].acknowledged, "ledger", f"item {item} returned after its ack")
+
+    def acked(self, item: int) -> None:
+        """A client was told that its ack is safe."""
+        self.acknowledged += 1
+        self._items[item].acknowledged = True
+
+    def close(self, fates: dict[int, str]) -> None:
+        """All is over: every message that was promised must have had an end that was asked for."""
+        for item in sorted(self.answered):
+            fate = fates.get(item)
+            require(fate is not None, "ledger", f"item {item} was accepted, and is lost")
+            asked = fate != "acked" or item in self.ack_asked
+            require(asked, "ledger", f"item {item} counts as acknowledged, and nobody did")
+
+    def _identify(self, item: int, message_id: tuple[int, int]) -> None:
+        high, low = message_id
+        uuid7 = high >> 12 & 0xF == 7 and low >> 62 == 0b10
+        require(uuid7, "ids", f"{ids.id_text(high, low)} is not a UUIDv7")
+        known = self._items.setdefault(item, _Item())
+        if known.id is None:
+            known.id = message_id
+        require(known.id == message_id, "ledger", f"item {item} is there twice: {known.id}")
+        owner = self._by_id.setdefault(message_id, item)
+        require(owner == item, "ids", f"items {owner} and {item} share an id")
+
+
+class Tokens:
+    """Lease tokens are never given twice, whatever happens to the broker."""
+
+    def __init__(self) -> None:
+        self._given: set[int] = set()
+
+    def given(self, dealt: Dealt) -> None:
+        """A delivery was announced."""
+        require(dealt.token, "leases", f"a delivery without a token: {dealt}")
+        require(dealt.token not in self._given, "leases", f"token repeated: {dealt}")
+        self._given.add(dealt.token)
+
+
+class Durability:
+    """What leaves the broker promises nothing that a power cut could take back."""
+
+    def __init__(self) -> None:
+        self.written = 0
+        self.synced = 0
+        self._accepted: dict[tuple[int, int], int] = {}
+
+    def accepted(self, partition: int, sequence: int) -> None:
+        """A message is in the batch written last."""
+        self._accepted[partition, sequence] = self.written
+
+    def survived(self, written: int) -> None:
+        """After a crash, what is there is safe."""
+        self.written = self.synced = written
+        self._accepted.clear()
+
+    def replied(self, generation: int, what: object) -> None:
+        """A reply leaves that was decided when this much had been written."""
+        safe = generation <= self.synced
+        require(safe, "durability", f"a reply overtook its sync: {what}")
+
+    def delivered(self, partition: int, sequence: int) -> None:
+        """A delivery leaves."""
+        generation = self._accepted.get((partition, sequence), 0)
+        text = f"message {sequence} of partition {partition} left before it was synced"
+        require(generation <= self.synced, "durability", text)
+
+
+class Rules:
+    """What must hold for each single delivery."""
+
+    def judge(self, shelf: Shelf, msg: Msg, taker: Taker | None, dealt: Dealt) -> None:
+        """Before the books know of it."""
+        require(not shelf.paused, "rules", f"delivered from a paused queue: {dealt}")
+        if taker is None or shelf.name not in taker.queues:
+            raise ViolationError("rules", f"delivered to nobody who asked: {dealt}")
+        room = taker.credit - taker.held
+        require(room > 0, "credit", f"delivered beyond the credit of {taker}: {dealt}")
+        self._judge_order(shelf, msg)
+        self._judge_attempts(shelf, msg, dealt)
+        letter = (dealt.reason, dealt.source) == (msg.reason, msg.source)
+        require(letter, "letters", f"{dealt} of {msg}")
+        require(dealt.last_error == msg.last_error, "letters", f"{dealt} of {msg}")
+
+    def _judge_order(self, shelf: Shelf, msg: Msg) -> None:
+        for other in shelf.ready[msg.spec.fairness_key].values():
+            if other.goes_before(msg):
+                raise ViolationError("order", f"{shelf.name}: {msg} overtook {other}")
+
+    def _judge_attempts(self, shelf: Shelf, msg: Msg, dealt: Dealt) -> None:
+        require(dealt.attempts == msg.attempts, "attempts", f"{dealt} of {msg}")
+        limit = shelf.attempts_limit
+        within = not limit or msg.tries < limit
+        require(within, "attempts", f"{msg} is delivered more than {limit} times")
+
+
+class Idleness:
+    """An eligible message and a consumer with room never both wait."""
+
+    def judge(self, shelves: Iterable[Shelf], takers: Iterable[Taker]) -> None:
+        """After a pass that left nothing for the next."""
+        free = [taker for taker in takers if taker.credit > taker.held]
+        for shelf in shelves:
+            if shelf.ready and not shelf.paused:
+                for taker in free:
+                    waits = shelf.name in taker.queues
+                    require(not waits, "idleness", f"{shelf.name} and {taker} both wait")
+
+
+class Timeliness:
+    """What falls due does so in the first pass after its time, and the broker wakes for it."""
+
+    def judge(self, model: Model, scheduler: Scheduler) -> None:
+        """After a pass."""
+        for shelf in model.books.shelves:
+            stats = scheduler.stats(shelf.name, now_ns=model.now)
+            told = (stats.delayed, stats.summary.in_flight)
+            expected = (len(shelf.delayed), len(shelf.leased))
+            require(told == expected, "timers", f"{shelf.name}: {told}, expected {expected}")
+        self.judge_next(model, scheduler)
+
+    def judge_next(self, model: Model, scheduler: Scheduler) -> None:
+        """The broker does not mean to sleep through anything."""
+        expected = model.next_due()
+        if expected is not None:
+            told = scheduler.next_due_ns(now_ns=model.now, wall_ns=model.wall)
+            awake = told is not None and told <= expected
+            require(awake, "timers", f"next due is {told}, expected {expected}")
+
+
+class Counts:
+    """The figures that the broker shows are the books' figures."""
+
+    def judge(self, model: Model, scheduler: Scheduler) -> None:
+        """The short figures, after every pass."""
+        shelves = model.books.shelves
+        names = sorted(shelf.name for shelf in shelves)
+        require(scheduler.queue_names() == names, "counts", f"queues {names}")
+        for shelf in shelves:
+            told = scheduler.summary(shelf.name)
+            subscribed = sum(shelf.name in taker.queues for taker in model.takers.values())
+            expected = (shelf.depth, len(shelf.leased), shelf.paused, subscribed)
+            shown = (told.depth, told.in_flight, told.paused, told.consumers)
+            require(shown == expected, "counts", f"{shelf.name}: {shown}, expected {expected}")
+
+    def judge_all(self, model: Model, scheduler: Scheduler, server_quantum: int) -> None:
+        """Everything that can be seen."""
+        self.judge(model, scheduler)
+        require(scheduler.config == model.books.config, "counts", f"config {scheduler.config}")
+        for shelf in model.books.shelves:
+            self._judge_queue(shelf, model, scheduler, server_quantum)
+        told = {view.number: view for view in scheduler.consumers(None, now_ns=model.now)}
+        require(told.keys() == model.takers.keys(), "counts", f"consumers {told}")
+        for number, taker in model.takers.items():
+            view = told[number]
+            shown = (view.credit, view.held, set(view.queues))
+            expected = (taker.credit, taker.held, taker.queues)
+            require(shown == expected, "counts", f"consumer {number}: {shown}, {expected}")
+
+    def _judge_queue(
+        self, shelf: Shelf, model: Model, scheduler: Scheduler, server_quantum: int
+    ) -> None:
+        require(scheduler.settings(shelf.name) == shelf.settings, "counts", f"{shelf.name} is set")
+        stats = scheduler.stats(shelf.name, now_ns=model.now)
+        quantum = shelf.settings.quantum or server_quantum
+        shown = (stats.ready, stats.delayed, stats.active_keys, stats.quantum)
+        expected = (shelf.ready_count, len(shelf.delayed), len(shelf.ready), quantum)
+        require(shown == expected, "counts", f"{shelf.name}: {shown}, expected {expected}")
+        told = {key.key: key for key in stats.keys}
+        for name in {msg.spec.fairness_key for msg in shelf.messages()}:
+            require(name in told, "counts", f"{shelf.name}: key {name} is not shown")
+            key = told[name]
+            pending = shelf.pending(name)
+            in_flight = sum(m.spec.fairness_key == name for m in shelf.leased.values())
+            figures = (key.pending, key.in_flight) == (pending, in_flight)
+            require(figures, "counts", f"{shelf.name}: {key}, {pending} pending, {in_flight} out")
+            if pending:
+                weights = shelf.weights(name)
+                known = key.weight in weights
+                require(known, "weights", f"{shelf.name}: {name} has {key.weight}, not {weights}")
+
+
+class Disk:
+    """Storage holds what the books hold, no more and no less."""
+
+    def judge(self, model: Model, storage: Storage) -> None:
+        """Read everything back."""
+        for part in model.books.parts:
+            self._judge_part(part, storage)
+
+    def _judge_part(self, part: Part, storage: Storage) -> None:
+        expected = {msg.sequence: msg for shelf in part.shelves for msg in shelf.messages()}
+        places: dict[tuple[str, str], list[tuple[int, Place]]] = {}
+        found: set[int] = set()
+        for entry, progress, stored in storage.browse(part.number, 0):
+            msg = expected.get(entry.sequence)
+            if msg is None:
+                raise ViolationError("disk", f"partition {part.number} has a ghost: {entry}")
+            found.add(entry.sequence)
+            self._judge_row(part, msg, entry, progress)
+            whole = item_body(msg.item) in stored
+            require(whole, "disk", f"the bytes of {msg} are another's")
+            if msg.stage is Stage.READY:
+                place = progress.place if progress else entry.sequence
+                lane = (msg.queue, msg.spec.fairness_key)
+                places.setdefault(lane, []).append((place, msg.place))
+        lost = expected.keys() - found
+        require(not lost, "disk", f"partition {part.number} lacks {[expected[s] for s in lost]}")
+        for lane, pairs in places.items():
+            pairs.sort()
+            for (_, before), (_, after) in zip(pairs, pairs[1:], strict=False):
+                require(not after.is_before(before), "disk", f"{lane}: {after} after {before}")
+
+    def _judge_row(self, part: Part, msg: Msg, entry: Entry, progress: Progress | None) -> None:
+        require((entry.id_high, entry.spec) == (msg.id_high, msg.spec), "disk", f"{entry} of {msg}")
+        if msg.expires and not msg.delivered:
+            require(entry.expires_at_ns == msg.expires, "disk", f"{entry} of {msg}")
+        if progress is None:
+            fresh = msg.stage is Stage.READY and not msg.attempts and not msg.reason
+            home = entry.in_dlq == (part.dlq is not None and msg.queue == part.dlq.name)
+            require(fresh and home and not msg.delivered, "disk", f"no progress of {msg}")
+            return
+        stage = {Status.READY: Stage.READY, Status.DELAYED: Stage.DELAYED}.get(
+            progress.status, Stage.LEASED
+        )
+        queue = part.dlq if progress.in_dlq else part.main
+        told = (queue.name if queue else "", stage, progress.attempts, progress.delivered)
+        expected = (msg.queue, msg.stage, msg.attempts, msg.delivered)
+        require(told == expected, "disk", f"{progress} of {msg}")
+        reason = progress.dead.reason.name if progress.dead else ""
+        require((reason, progress.last_error) == (msg.reason, msg.last_error), "disk", f"{msg}")
+        if msg.stage is Stage.LEASED:
+            lease = (progress.token, progress.due_wall_ns) == (msg.token, msg.due_wall)
+            require(lease, "disk", f"{progress} of {msg}")
+        if msg.stage is Stage.DELAYED:
+            delay = (progress.wall_timed, progress.due_wall_ns) == (msg.wall_timed, msg.due_wall)
+            require(delay, "disk", f"{progress} of {msg}")
+
+
+def item_body(item: int) -> bytes:
+    """An item's own bytes, which no other item's bytes contain."""
+    return b"\x1a" + bytes([len(b"<%d>" % item)]) + b"<%d>" % item

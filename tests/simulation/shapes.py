@@ -1,0 +1,211 @@
+"""What a world is like: how big, how wild, and what its clients ask for. All drawn from its seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from fila.model import NS_PER_MS, NS_PER_S, QueueSettings, Spec, Timing
+
+HOUR_NS = 3600 * NS_PER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One kind of world. The weights say how often each thing happens."""
+
+    name: str
+    steps: int
+    queues: tuple[str, ...]
+    keys: int
+    actions: dict[str, int]
+    backlog: int = 0
+    mixed_costs: bool = False
+    mixed_weights: bool = False
+    priorities: bool = True
+    timings: float = 0.0
+    credit_max: int = 8
+    batch_max: int = 6
+    lost_replies: float = 0.0
+    deliveries_max: int = 2000
+    quantum_choices: tuple[int, ...] = (0, 0, 1, 1000)
+
+
+_CALM = {
+    "pass": 30,
+    "sync": 24,
+    "transmit": 22,
+    "settle": 26,
+    "enqueue": 12,
+    "credit": 2,
+    "stream": 2,
+    "time": 12,
+}
+_ROUGH = _CALM | {
+    "retry": 8,
+    "stream": 6,
+    "credit": 5,
+    "disconnect": 3,
+    "stale": 3,
+    "admin": 6,
+    "due": 8,
+    "idle": 1,
+    "jump": 1,
+    "producer_crash": 1,
+    "kill": 2,
+    "cut": 3,
+}
+
+SHAPES = (
+    Shape(
+        name="backlog",
+        steps=260,
+        queues=("q",),
+        keys=5,
+        backlog=160,
+        priorities=False,
+        quantum_choices=(0,),
+        actions=_CALM | {"enqueue": 3, "settle": 40, "transmit": 34},
+    ),
+    Shape(
+        name="come-and-go",
+        steps=300,
+        queues=("q",),
+        keys=6,
+        backlog=60,
+        mixed_weights=True,
+        quantum_choices=(0, 1, 3),
+        actions=_CALM | {"enqueue": 20, "settle": 40, "transmit": 34, "update": 2, "kill": 1},
+    ),
+    Shape(
+        name="costs",
+        steps=260,
+        queues=("q", "r"),
+        keys=4,
+        backlog=90,
+        mixed_costs=True,
+        mixed_weights=True,
+        quantum_choices=(0, 1, 7, 1000),
+        actions=_CALM | {"settle": 40, "transmit": 34, "update": 2, "cut": 1},
+    ),
+    Shape(
+        name="rough",
+        steps=360,
+        queues=("q", "r", "s"),
+        keys=4,
+        mixed_weights=True,
+        timings=0.2,
+        lost_replies=0.15,
+        actions=_ROUGH,
+    ),
+    Shape(
+        name="crashes",
+        steps=360,
+        queues=("q", "r"),
+        keys=3,
+        mixed_weights=True,
+        mixed_costs=True,
+        timings=0.2,
+        lost_replies=0.3,
+        actions=_ROUGH | {"kill": 8, "cut": 12, "retry": 20, "admin": 2},
+    ),
+    Shape(
+        name="operators",
+        steps=360,
+        queues=("q", "r", "r.dlq", "s.dlq", "s"),
+        keys=3,
+        mixed_weights=True,
+        timings=0.25,
+        lost_replies=0.05,
+        actions=_ROUGH | {"admin": 40, "enqueue": 24},
+    ),
+    Shape(
+        name="clocks",
+        steps=340,
+        queues=("q", "r"),
+        keys=3,
+        timings=0.6,
+        actions=_ROUGH | {"jump": 8, "due": 30, "idle": 6, "admin": 10, "time": 30},
+    ),
+    Shape(
+        name="short passes",
+        steps=320,
+        queues=("q", "r", "s"),
+        keys=4,
+        backlog=40,
+        mixed_weights=True,
+        timings=0.1,
+        credit_max=20,
+        deliveries_max=3,
+        actions=_ROUGH,
+    ),
+)
+
+
+@dataclass(slots=True)
+class Palette:
+    """What messages of a world look like; equal specs are one object, as in the broker."""
+
+    rng: Random
+    shape: Shape
+    names: list[str] = field(init=False)
+    base_weights: dict[str, int] = field(init=False)
+    _specs: dict[Spec, Spec] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.names = [f"k{index}" for index in range(self.shape.keys)]
+        self.base_weights = {name: self.rng.choice((1, 1, 2, 3, 4, 5)) for name in self.names}
+
+    def spec(self, key: str | None = None) -> Spec:
+        """What one message asks of the scheduler."""
+        rng, shape = self.rng, self.shape
+        key = key or rng.choice(self.names)
+        weight = self.base_weights[key]
+        if shape.mixed_weights and rng.random() < 0.1:
+            weight = rng.choice((1, 2, 7, 50))
+        cost = rng.choice((1, 1, 2, 3, 10, 40)) if shape.mixed_costs else 1
+        priority = rng.choice((0, 0, 0, 0, 1, 9)) if shape.priorities else 0
+        spec = Spec(fairness_key=key, weight=weight, priority=priority, cost=cost)
+        return self._specs.setdefault(spec, spec)
+
+    def timing(self, wall: int) -> Timing | None:
+        """When it may be delivered; mostly at once."""
+        rng = self.rng
+        if rng.random() >= self.shape.timings:
+            return None
+        ttl = rng.choice((0, 0, 500, 5000, 90_000))
+        kind = rng.random()
+        if kind < 0.4:
+            return Timing(delay_ms=self.span_ms(), ttl_ms=ttl)
+        if kind < 0.7:
+            at = wall + rng.choice((-1, 1, 1, 1)) * self.span_ms() * NS_PER_MS
+            return Timing(deliver_at_ns=at + rng.randrange(NS_PER_MS), ttl_ms=ttl)
+        return Timing(ttl_ms=ttl or 2000)
+
+    def span_ms(self) -> int:
+        """A short or a long while."""
+        rng = self.rng
+        return rng.choice((1, rng.randint(1, 50), rng.randint(100, 9000), rng.randint(1, 4_000_000)))
+
+    def settings(self) -> QueueSettings:
+        """How a queue is set."""
+        rng = self.rng
+        return QueueSettings(
+            visibility_timeout_ms=rng.choice((1000, 5000, 30_000, 30_000)),
+            max_attempts=rng.choice((0, 1, 2, 3, 20)),
+            max_depth=rng.choice((0, 0, 0, 0, 12, 40)) if not self.shape.backlog else 0,
+            retry_delay_ms=rng.choice((0, 1, 1000)),
+            retry_backoff=rng.choice((1.0, 1.5, 2.0)),
+            retry_delay_max_ms=rng.choice((1500, 300_000)),
+            quantum=rng.choice(self.shape.quantum_choices),
+        )
+
+    def pause_ns(self) -> int:
+        """A little time, seldom a whole number of anything."""
+        rng = self.rng
+        return rng.choice((rng.randrange(NS_PER_MS), rng.randrange(NS_PER_S), 3 * NS_PER_S))
+
+
+def shape_of(seed: int) -> Shape:
+    """Which kind of world a seed makes."""
+    return SHAPES[seed % len(SHAPES)]

@@ -1,0 +1,15 @@
+"""How a checker says that the broker broke a promise."""
+
+
+class ViolationError(AssertionError):
+    """A promise was broken; `checker` names who noticed."""
+
+    def __init__(self, checker: str, text: str) -> None:
+        super().__init__(f"[{checker}] {text}")
+        self.checker = checker
+
+
+def require(condition: object, checker: str, text: str) -> None:
+    """Raise unless the condition holds."""
+    if not condition:
+        raise ViolationError(checker, text)
