@@ -1,6 +1,7 @@
 """One channel to one broker: calls and streams as bytes, failures as Fila's errors."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -102,3 +103,8 @@ class Stream:
         except (self._aio.AioRpcError, asyncio.InvalidStateError):
             return False
         return True
+
+    async def finish(self) -> None:
+        """Say that nothing more will be sent."""
+        with contextlib.suppress(self._aio.AioRpcError, asyncio.InvalidStateError):
+            await self._call.done_writing()

@@ -26,7 +26,11 @@ class CreditPolicy:
     def asked(self, now: float, in_hand: int) -> None:
         """The program wants the next message; it has not settled `in_hand` of those before."""
         if self._handed_at is not None:
-            self._busy += now - self._handed_at
+            took = now - self._handed_at
+            if took >= WINDOW_S:
+                # The fast ones before it say nothing about what comes now.
+                self._busy, self._count = 0.0, 0
+            self._busy += took
             self._count += 1
             self._handed_at = None
         if self.fixed is None:

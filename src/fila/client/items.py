@@ -68,9 +68,7 @@ def _as_bytes(payload: bytearray | memoryview) -> bytes:
     if isinstance(payload, bytearray | memoryview):
         return bytes(payload)
     # Whoever does not check types comes here.
-    raise TypeError(
-        f"payload must be bytes, not {type(payload).__name__}; encode it first"
-    )
+    raise TypeError(f"payload must be bytes, not {type(payload).__name__}; encode it first")
 
 
 def encode_options(

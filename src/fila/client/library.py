@@ -41,6 +41,9 @@ class StreamCall(Protocol):
     async def write(self, message: bytes) -> None:
         """Send a message."""
 
+    async def done_writing(self) -> None:
+        """Send nothing more."""
+
     def cancel(self) -> bool:
         """End the stream."""
 

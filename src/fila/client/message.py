@@ -1,7 +1,7 @@
 """Messages as a program sees them: what it sends, what it receives, what it says by raising."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class NewMessage:
     """A message to be sent with `enqueue_batch`; the fields are those of `enqueue`."""
 
-    payload: bytes
-    headers: Mapping[str, str] | None = None
+    # Not in the repr: that ends up in logs.
+    payload: bytes = field(repr=False)
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
     fairness_key: str | None = None
     weight: int | None = None
     throttle_keys: Sequence[str] | None = None

@@ -66,7 +66,6 @@ class Session:
         for task in list(self._background):
             task.cancel()
         self.producer.close()
-        for subscription in list(self.subscriptions):
-            await subscription.close()
+        await asyncio.gather(*(subscription.close() for subscription in self.subscriptions))
         await self.direct.close()
         await self.connection.close()

@@ -35,6 +35,7 @@ _log = logging.getLogger("fila.client")
 _TICK_S = 0.02
 _IDLE_TICK_S = 0.25
 _SETTLE_PAUSE_S = 0.001
+_CLOSE_S = 1.0
 
 
 class Subscription:
@@ -70,7 +71,8 @@ class Subscription:
         # What the broker was told last.
         self.credit_sent = 0
         self._stop_wanted = False
-        self._stopped = asyncio.Event()
+        self._closing = False
+        self._is_connected = False
         self._work = asyncio.Event()
         self._settled = asyncio.Event()
         self._backoff = Backoff(random.random)
@@ -125,9 +127,14 @@ class Subscription:
 
     async def close(self) -> None:
         """End the stream; what is still held goes back to the broker at once."""
+        self.stop()
+        self._closing = True
+        self._work.set()
+        if self._is_connected:
+            # Both sides end it: gRPC then has nothing left to say to a loop that may be gone.
+            await asyncio.wait({self._task}, timeout=_CLOSE_S)
         self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await asyncio.wait({self._task})
 
     # One stream after another.
 
@@ -141,7 +148,10 @@ class Subscription:
                 )
             except FilaError as failure:
                 error = failure
+            self._is_connected = False
             self._lose_stream()
+            if self._closing:
+                return
             late = not self._ever_opened and time.monotonic() >= give_up_at
             if late or not is_worth_repeating(error):
                 raise error
@@ -199,7 +209,6 @@ class Subscription:
                 text = f"message {message.id}: the consumer ended before its settle was confirmed"
                 self._on_refusal(Refusal(message, action, OutcomeUnknownError(text)))
         self._settled.set()
-        self._stopped.set()
         self._on_ready()
 
     # Outwards.
@@ -221,6 +230,9 @@ class Subscription:
             for request in self._requests():
                 if not await stream.write(request):
                     return
+            if self._closing:
+                await stream.finish()
+                return
 
     def _requests(self) -> Iterator[bytes]:
         if not self._stop_wanted and self._policy.credit != self.credit_sent:
@@ -269,14 +281,12 @@ class Subscription:
         elif kind == "opened":
             if self._ever_opened:
                 self.reconnects += 1
-            self._ever_opened = True
+            self._ever_opened = self._is_connected = True
             self._backoff.reset()
         elif kind == "subscribed" and response.subscribed.HasField("error"):
             raise _queue_error(response.subscribed.error)
         elif kind == "unsubscribed" and response.unsubscribed.HasField("error"):
             raise _queue_error(response.unsubscribed.error)
-        elif kind == "stopped":
-            self._stopped.set()
 
     def _deliver(self, deliveries: pb.WorkDeliveries) -> None:
         messages = self.book.receive(deliveries.messages, time.monotonic())
