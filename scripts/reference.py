@@ -123,12 +123,13 @@ def _usage(path: str, command: click.Command) -> Iterator[str]:
     rows = [
         found
         for option in command.params
-        if option.name not in {"addr", "as_json"}
+        if isinstance(option, click.Option)
+        and option.name not in {"addr", "as_json"}
         and (found := option.get_help_record(context)) is not None
     ]
     if rows:
         yield from ("", "| option | |", "|---|---|")
-        yield from (f"| `{names}` | {about} |" for names, about in rows)
+        yield from (f"| `{names}` | {' '.join(about.split())} |" for names, about in rows)
 
 
 def error_tree() -> str:
