@@ -59,6 +59,9 @@ class BrokerProcess:
         self._process.send_signal(signal.SIGTERM)
         return self.wait()
 
+    def send_signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def wait(self) -> int:
         """Wait for an end that is already on its way; the exit status."""
         return self._process.wait(_STOP_SECONDS_MAX)
