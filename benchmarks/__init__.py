@@ -1,0 +1,1 @@
+"""Speed, measured on a real broker: `python -m benchmarks`. It reports; it tests nothing."""
