@@ -9,6 +9,7 @@ from fila import ids
 from fila.core.effects import (
     DeleteMessages,
     DeletePartition,
+    DeleteRanges,
     DropKeyWeight,
     DropOutcomes,
     DropQueue,
@@ -45,6 +46,8 @@ def fill(batch: Batch, mutations: Sequence[Mutation], read_entry: EntryReader) -
                 _put_progress(batch, mutation)
             case DeleteMessages():
                 _delete_messages(batch, mutation)
+            case DeleteRanges(partition, ranges):
+                _delete_ranges(batch, partition, ranges)
             case PutTimes():
                 _put_times(batch, mutation, read_entry)
             case DeletePartition(number):
@@ -140,6 +143,13 @@ def _delete_messages(batch: Batch, gone: DeleteMessages) -> None:
         start = keys.prefix(table, gone.partition)
         for suffix in suffixes:
             delete(start + suffix)
+
+
+def _delete_ranges(batch: Batch, partition: int, ranges: Sequence[tuple[int, int]]) -> None:
+    for table in (Table.MESSAGE, Table.ENTRY, Table.PROGRESS):
+        for first, last in ranges:
+            begin = keys.message(table, partition, first)
+            batch.delete_range(begin, keys.message(table, partition, last + 1))
 
 
 def _put_times(batch: Batch, put: PutTimes, read_entry: EntryReader) -> None:
