@@ -38,7 +38,7 @@ def fill(client: fila.Client) -> tuple[int, fila.errors.ExhaustedError]:
     """Enqueue until the broker refuses; how many it took, and its words."""
     for count in range(10_000):
         try:
-            client.enqueue("disk", _PAYLOAD, timeout=1.0)
+            client.enqueue("disk", _PAYLOAD)
         except fila.errors.ExhaustedError as refusal:
             return count, refusal
     raise AssertionError("the broker never refused")
@@ -59,7 +59,7 @@ def enqueue_when_there_is_room(client: fila.Client) -> float:
     started = time.monotonic()
     while time.monotonic() - started < _WAIT_SECONDS_MAX:
         try:
-            client.enqueue("disk", _PAYLOAD, timeout=1.0)
+            client.enqueue("disk", _PAYLOAD)
         except fila.errors.ExhaustedError:
             time.sleep(0.1)
         else:

@@ -72,7 +72,7 @@ async def serve_quiet_tenant(client: fila.AsyncClient, queue: str) -> Waits:
             await client.enqueue(queue, b"%d" % number, fairness_key="quiet")
             await asyncio.sleep(QUIET_EVERY_SECONDS)
         await asyncio.wait_for(done.wait(), 60)
-        process.stop()
+        await process.stop()
         await running
     return waits
 

@@ -18,7 +18,7 @@ from fila.server.boundary import Boundary, Handler
 from fila.server.clock import Clock, SystemClock
 from fila.server.config import REQUEST_BYTES_MAX, Config
 from fila.server.consume import ConsumeService
-from fila.server.disk import DiskWatch, floor_bytes
+from fila.server.disk import DiskWatch, floor_bytes, reclaim_when_low
 from fila.server.enqueue import EnqueueService
 from fila.server.health import Health
 from fila.server.log import facts
@@ -61,6 +61,7 @@ class App:
         self._boundary = Boundary()
         self._server = grpc.aio.server(options=_CHANNEL_OPTIONS)
         self._health = Health((FILA_SERVICE, ADMIN_SERVICE), shell.disk)
+        self._reclaiming: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(
@@ -87,6 +88,8 @@ class App:
         """Take nothing new, finish what is in flight within the deadline, flush, let go."""
         deadline_s = self.config.server.shutdown_timeout_ms / 1000
         await self._health.stop()
+        if self._reclaiming is not None:
+            self._reclaiming.cancel()
         self.runner.refuse_new_work()
         for stream in list(self._shell.streams):
             stream.end(ShuttingDownError())
@@ -113,6 +116,8 @@ class App:
         await self._server.start()
         self.runner.start()
         await self._health.start()
+        reclaiming = reclaim_when_low(self._shell.disk, self._shell.storage)
+        self._reclaiming = asyncio.create_task(reclaiming)
         self.address = f"{addr.rpartition(':')[0]}:{port}"
         write_address(self.config.data_path, self.address)
 

@@ -6,17 +6,22 @@ comes to that. By default it is 1 GiB or 5 % of the filesystem, whichever is les
 not refused from the start, and a big one does not lie idle.
 """
 
+import asyncio
+import logging
 import shutil
 from pathlib import Path
 
-from fila.errors import ExhaustedError
+from fila.errors import ExhaustedError, StorageError
 from fila.model import NS_PER_S
 from fila.server.clock import Clock
 from fila.storage.port import Storage
 
+log = logging.getLogger(__name__)
+
 _DEFAULT_FREE_BYTES = 1 << 30
 _DEFAULT_FREE_SHARE = 20
 _CHECK_EVERY_NS = NS_PER_S
+_RECLAIM_EVERY_S = 2.0
 # Look again once this part of what was free above the floor may have been used up.
 _MARGIN_SHARE = 8
 
@@ -59,3 +64,16 @@ class DiskWatch:
         self._looked_ns = self._clock.now_ns()
         self._free = self._storage.free_bytes()
         self._admitted = 0
+
+
+async def reclaim_when_low(watch: DiskWatch, storage: Storage) -> None:
+    """While enqueue is refused, give back the space of what is consumed and purged meanwhile."""
+    while True:
+        await asyncio.sleep(_RECLAIM_EVERY_S)
+        if not watch.is_low:
+            continue
+        try:
+            await asyncio.to_thread(storage.reclaim)
+        except StorageError as error:
+            # Nothing is worse than before: the next attempt may find more room.
+            log.warning("could not give back disk space: %s", error)

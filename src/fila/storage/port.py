@@ -45,7 +45,10 @@ class Storage(Protocol):
         """Messages in order of sequence, both of the queue and of its dead-letter queue."""
 
     def free_bytes(self) -> int:
-        """What the filesystem has left."""
+        """What may still be written before the disk is full."""
+
+    def reclaim(self) -> None:
+        """Give back the space of what was deleted since the last call. May run in a thread."""
 
     def checkpoint(self, target: Path) -> None:
         """Write a consistent copy into a folder that does not exist yet."""

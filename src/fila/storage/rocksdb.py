@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 from rocksdict import (
@@ -23,7 +24,6 @@ from rocksdict import (
     Rdict,
     RdictIter,
     ReadOptions,
-    Snapshot,
     WriteBatch,
 )
 
@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _MIB = 1 << 20
+_MERGE_BYTES_MAX = 256 * _MIB
 # Keys are compared as numbers of so many bytes when a way around damage is looked for.
 _LEAP_BYTES = 40
 
@@ -61,7 +62,10 @@ def _database_options(options: RocksOptions) -> Options:
     database = Options(raw_mode=True)
     database.create_if_missing(True)
     database.set_block_based_table_factory(blocks)
-    database.set_compression_type(DBCompressionType.lz4())
+    # Most messages are gone before they come to the third level; what does is worth packing.
+    database.set_compression_per_level(
+        [DBCompressionType.none()] * 2 + [DBCompressionType.lz4()] * 5
+    )
     database.set_write_buffer_size(options.write_buffer_bytes)
     database.set_max_write_buffer_number(options.write_buffers)
     # One thread writes: nothing is gained by preparing for several.
@@ -69,6 +73,8 @@ def _database_options(options: RocksOptions) -> Options:
     # A power cut leaves a log that ends anywhere; all before that is good.
     database.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     database.set_max_background_jobs(2)
+    # What a merge may take up while its inputs are still there: `free_bytes` keeps it back.
+    database.set_max_compaction_bytes(_MERGE_BYTES_MAX)
     database.set_keep_log_file_num(5)
     database.set_max_log_file_size(4 * _MIB)
     database.set_stats_dump_period_sec(0)
@@ -92,6 +98,7 @@ class RocksEngine:
         self._db = _open(path, options or RocksOptions(), read_only=read_only)
         self._on_damage = on_damage
         self._damaged: set[bytes] = set()
+        self._stopped = False
 
     @property
     def damage_count(self) -> int:
@@ -133,18 +140,24 @@ class RocksEngine:
 
     def scan(self, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """A range in order."""
-        snapshot = self._db.snapshot()
-        start: bytes | None = begin
-        while start is not None:
-            last = None
-            items: Iterator[Any] = snapshot.items(from_key=start, read_opt=_until(end))
-            for last, value in items:
-                yield last, value
-            start = self._resume(snapshot, start if last is None else last + b"\x00", end)
+        # The fast iterator ends at damage as it does at the end; this one, with the same view of
+        # the store, tells the two apart, and goes on behind the damage.
+        careful = self._db.iter(_until(end))
+        items: Iterator[Any] = self._db.items(from_key=begin, read_opt=_until(end))
+        last = None
+        for last, value in items:
+            yield last, value
+        start = begin if last is None else last + b"\x00"
+        while (key := self._seek(careful, start, end)) is not None:
+            while careful.valid():
+                key = _key(careful)
+                yield key, careful.value()
+                careful.next()
+            start = key + b"\x00"
 
     def first(self, begin: bytes, end: bytes) -> bytes | None:
         """The least key of a range."""
-        return self._resume(self._db.snapshot(), begin, end)
+        return self._seek(self._db.iter(_until(end)), begin, end)
 
     def last(self, begin: bytes, end: bytes) -> bytes | None:
         """The greatest key of a range."""
@@ -156,13 +169,42 @@ class RocksEngine:
         key = _key(found)
         return key if key >= begin else None
 
+    @property
+    def memory_bytes(self) -> int:
+        """What is in the log, and in no table yet."""
+        return self._property("rocksdb.cur-size-all-mem-tables")
+
+    @property
+    def merge_bytes(self) -> int:
+        """What a merge of tables may take up before it gives anything back."""
+        return min(self._property("rocksdb.total-sst-files-size"), _MERGE_BYTES_MAX)
+
+    def reclaim(self, room: int) -> None:
+        """Drop what is deleted: from memory, and from the tables if they fit into the room."""
+        _translated("flush", self._db.flush)
+        if self._property("rocksdb.total-sst-files-size") < room:
+            _translated("merge", partial(self._db.compact_range, None, None))
+
+    def stop_merging(self) -> None:
+        """Break off what runs in the background; nothing is lost by it."""
+        self._stopped = True
+        _translated("stop", partial(self._db.cancel_all_background, True))
+
+    def _property(self, name: str) -> int:
+        return self._db.property_int_value(name) or 0
+
     def checkpoint(self, target: Path) -> None:
         """A consistent copy."""
         _translated("copy", partial(Checkpoint(self._db).create_checkpoint, str(target)))
 
     def close(self) -> None:
         """Let go."""
-        _translated("close", self._db.close)
+        try:
+            _translated("close", self._db.close)
+        except StorageError:
+            # Once stopped, it writes no tables either; the log has what is in memory.
+            if not self._stopped:
+                raise
 
     def _get_if_whole(self, key: bytes) -> bytes | None:
         try:
@@ -171,19 +213,12 @@ class RocksEngine:
             self._note_damage(key, error)
             return None
 
-    def _resume(self, snapshot: Snapshot, start: bytes, end: bytes) -> bytes | None:
-        """The first key from `start` on that can be read; None at the end.
-
-        An iterator ends at damage as it does at the end, so that each end must be looked at.
-        """
-        found = snapshot.iter(_until(end))
+    def _seek(self, found: RdictIter, start: bytes, end: bytes) -> bytes | None:
+        """Move to the first key from `start` on that can be read; None at the end."""
         found.seek(start)
-        if found.valid():
-            return _key(found)
-        if self._check(found, start):
-            return None
-        landed = _leap(snapshot, start, end)
-        return None if landed is None else _key(landed)
+        if not found.valid() and not self._check(found, start):
+            _leap(found, start, end)
+        return _key(found) if found.valid() else None
 
     def _check(self, found: RdictIter, where: bytes) -> bool:
         """Whether an iterator is at its end, rather than at damage."""
@@ -198,7 +233,8 @@ class RocksEngine:
         if where in self._damaged:
             return
         self._damaged.add(where)
-        _log.warning("records are damaged from %s on: %s", keys.describe(where), error)
+        # Only the text: the error holds an iterator, and whoever keeps the log would keep that.
+        _log.warning("records are damaged from %s on: %s", keys.describe(where), str(error))
         if self._on_damage is not None:
             self._on_damage()
 
@@ -208,19 +244,39 @@ class RocksStorage(Store):
 
     def __init__(self, path: Path, *, options: RocksOptions | None = None) -> None:
         self._path = path
+        self._reclaiming = Lock()
+        self._closed = False
         version = directory.claim(path)
         self._lock = directory.Lock(path)
         try:
             lost = _rebuild(path) if directory.is_damaged(path) else 0
             self._rocks = self._open_store(path, version, options)
+            try:
+                super().__init__(self._rocks)
+            except BaseException:
+                self._rocks.close()
+                raise
         except BaseException:
             self._lock.release()
             raise
-        super().__init__(self._rocks)
         self._aside.count += lost
 
     def free_bytes(self) -> int:
-        """What the filesystem has left for us."""
+        """What may still be written.
+
+        Less than the filesystem has left: what is in memory will go there a second time, as a
+        table, and a merge needs room for its output while its inputs are still there.
+        """
+        return self._left_on_disk() - self._rocks.memory_bytes - self._rocks.merge_bytes
+
+    def reclaim(self) -> None:
+        """Give the space of deleted messages back to the filesystem."""
+        with self._reclaiming:
+            if self._has_garbage and not self._closed:
+                self._has_garbage = False
+                self._rocks.reclaim(self._left_on_disk())
+
+    def _left_on_disk(self) -> int:
         try:
             found = os.statvfs(self._path)
         except OSError as error:
@@ -239,10 +295,17 @@ class RocksStorage(Store):
             raise StorageError(f"can't copy to {target}: {error}") from error
 
     def close(self) -> None:
-        """Sync and let go."""
+        """Sync and let go; a second time does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         try:
             self.sync()
-            self._rocks.close()
+            if self._reclaiming.locked():
+                # A merge in another thread ends early, and only then is there nobody left.
+                self._rocks.stop_merging()
+            with self._reclaiming:
+                self._rocks.close()
         finally:
             self._lock.release()
 
@@ -283,39 +346,32 @@ def _key(found: RdictIter) -> bytes:
     return key
 
 
-def _leap(snapshot: Snapshot, start: bytes, end: bytes) -> RdictIter | None:
-    """An iterator at the first readable key behind damage at `start`; None if there is none.
+def _leap(found: RdictIter, start: bytes, end: bytes) -> None:
+    """Move to the first readable key behind damage at `start`, or to the end.
 
     Doubles its leap until it lands on whole ground, then closes in on where that begins.
     """
-    number = int.from_bytes(start[:_LEAP_BYTES].ljust(_LEAP_BYTES, b"\x00"), "big")
-    limit = int.from_bytes(end.ljust(_LEAP_BYTES, b"\x00"), "big")
-    bad, good = number, limit
+    bad = int.from_bytes(start[:_LEAP_BYTES].ljust(_LEAP_BYTES, b"\x00"), "big")
+    good = limit = int.from_bytes(end.ljust(_LEAP_BYTES, b"\x00"), "big")
     leap = 1
-    while number + leap < limit:
-        if _is_whole(snapshot, number + leap, end):
-            good = number + leap
+    while bad + leap < limit:
+        if _lands(found, bad + leap):
+            good = bad + leap
             break
-        bad = number + leap
+        bad += leap
         leap *= 2
     while good - bad > 1:
         middle = (bad + good) // 2
-        if _is_whole(snapshot, middle, end):
+        if _lands(found, middle):
             good = middle
         else:
             bad = middle
-    found = _landed(snapshot, good, end)
-    return found if found.valid() else None
+    _lands(found, good)
 
 
-def _landed(snapshot: Snapshot, number: int, end: bytes) -> RdictIter:
-    found = snapshot.iter(_until(end))
+def _lands(found: RdictIter, number: int) -> bool:
+    """Whether a key, as a number, is behind the damage."""
     found.seek(number.to_bytes(_LEAP_BYTES, "big"))
-    return found
-
-
-def _is_whole(snapshot: Snapshot, number: int, end: bytes) -> bool:
-    found = _landed(snapshot, number, end)
     if found.valid():
         return True
     try:

@@ -8,7 +8,13 @@ that the one on disk goes.
 import logging
 from collections.abc import Iterator, Sequence
 
-from fila.core.effects import Mutation, PutPartition
+from fila.core.effects import (
+    DeleteMessages,
+    DeletePartition,
+    DeleteRanges,
+    Mutation,
+    PutPartition,
+)
 from fila.core.records import Entry, Recovered
 from fila.errors import CorruptRecordError
 from fila.model import Outcome, ProducerSequence
@@ -25,6 +31,8 @@ _log = logging.getLogger(__name__)
 _COUNTERS = "counters"
 _ROWS_AT_ONCE = 64
 
+_DELETIONS = (DeleteMessages, DeletePartition, DeleteRanges)
+
 
 class Store:
     """Everything of the port that does not depend on the engine."""
@@ -34,6 +42,8 @@ class Store:
         self._aside = Aside(engine)
         epoch, self._next_partition = self._read_counters()
         self._epoch = epoch + 1
+        # Whether anything was deleted whose space was not given back since.
+        self._has_garbage = True
         batch = engine.batch()
         self._put_counters(batch)
         engine.apply(batch)
@@ -62,6 +72,7 @@ class Store:
             self._next_partition = max(numbers) + 1
             self._put_counters(batch)
         self._engine.apply(batch)
+        self._has_garbage |= any(type(change) in _DELETIONS for change in mutations)
 
     def sync(self) -> None:
         """Return when all that was written before the call is on disk."""
