@@ -6,14 +6,12 @@ they are about to be written. A lease that ended meanwhile is skipped.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import groupby
 
 from fila.core.commands import CloseConsumer, SetCredit
 from fila.core.effects import Closed, Delivery
+from fila.server.delivery import read_deliveries
 from fila.server.runner import Runner
 from fila.storage.port import Storage
-from fila.wire import envelope
-from fila.wire.reply import embedded
 
 # One write: what waits behind it waits no longer than this takes.
 CHUNK_BYTES_MAX = 256 * 1024
@@ -53,12 +51,10 @@ class Outbox:
         while len(chunk) < CHUNK_MESSAGES_MAX:
             if not self._ready and not self._read_more():
                 break
-            message = self._ready[0][0]
-            if chunk and size + len(message) > bytes_max:
+            size += len(self._ready[0][0])
+            if chunk and size > bytes_max:
                 break
-            self._ready.popleft()
-            chunk.append(message)
-            size += len(message)
+            chunk.append(self._ready.popleft()[0])
         return chunk
 
     def take_unsent(self, queue: str | None = None) -> list[Delivery]:
@@ -88,43 +84,7 @@ class Outbox:
         while self._waiting and not self._ready:
             count = min(self._read_count, len(self._waiting))
             batch = [self._waiting.popleft() for _ in range(count)]
-            self._ready.extend(_delivered(self._storage, batch))
-            largest = max((len(message) for message, _ in self._ready), default=0)
-            small = largest <= _SMALL_BYTES
+            self._ready.extend(read_deliveries(self._storage, batch))
+            small = sum(len(message) for message, _ in self._ready) <= count * _SMALL_BYTES
             self._read_count = min(2 * self._read_count, _READ_MAX) if small else _READ_MIN
         return bool(self._ready)
-
-
-def _is_live(delivery: Delivery) -> bool:
-    message, token = delivery
-    return message.token == token and message.queue.leased.get(message.sequence) is message
-
-
-def _partition(delivery: Delivery) -> int:
-    return delivery[0].queue.partition.number
-
-
-def _delivered(storage: Storage, deliveries: Sequence[Delivery]) -> list[tuple[bytes, Delivery]]:
-    """The bytes of deliveries whose leases are live."""
-    out: list[tuple[bytes, Delivery]] = []
-    for partition, group in groupby(filter(_is_live, deliveries), _partition):
-        batch = list(group)
-        stored = storage.read_messages(partition, [message.sequence for message, _ in batch])
-        for delivery, data in zip(batch, stored, strict=True):
-            # What cannot be read, storage has set aside and told of.
-            if data is not None:
-                out.append((_message(delivery, data), delivery))
-    return out
-
-
-def _message(delivery: Delivery, stored: bytes) -> bytes:
-    message, token = delivery
-    tail = envelope.delivery_tail(
-        attempts=message.attempts,
-        leased_at_ns=message.leased_at_ns,
-        expires_at_ns=message.due_wall_ns,
-        token=token,
-    )
-    if message.dead is not None:
-        tail = envelope.dead_letter_part(message.queue.name, message.dead) + tail
-    return embedded(stored, tail)

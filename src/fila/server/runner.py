@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 # Messages handled in one pass: some 10 ms of work.
 _PASS_MESSAGES_MAX = 4096
+# Enqueues below it gather while the disk is busy.
+_COMPANY_BYTES = 64 * 1024
 # Bytes of messages that wait for the core, whatever their number.
 _INBOX_BYTES_MAX = 256 * 1024 * 1024
 # The timer's resolution, and the longest it sleeps at a stretch.
@@ -113,7 +115,7 @@ class Runner:
         """Run a pass soon, whether or not something arrived."""
         if not self._pass_due and not self._failed:
             self._pass_due = True
-            self._loop.call_soon(self._run_pass)
+            self._loop.call_soon(self._turn)
 
     def submit(self, command: Command, size: int = 0) -> None:
         """Hand over a command of so many bytes; its tag is an `Answer`, called with the reply.
@@ -126,7 +128,8 @@ class Runner:
         self._unanswered += answered
         self._inbox.append((command, size))
         self._inbox_bytes += size
-        self.wake()
+        if not self._can_wait(command):
+            self.wake()
 
     async def ask(self, make: Callable[[Answer], Command], size: int = 0) -> Reply:
         """Hand over a command and wait for its reply; an error is raised."""
@@ -193,6 +196,23 @@ class Runner:
             )
         if self._inbox and self._inbox_bytes + size > _INBOX_BYTES_MAX:
             raise ExhaustedError("too many bytes are waiting; try again a little later")
+
+    def _can_wait(self, command: Command) -> bool:
+        """Whether an enqueue may wait for company until the sync that is running has ended.
+
+        Nothing of it can be seen before a sync of its own, which begins no sooner. A large one is
+        taken at once: then the work on it and the wait for the disk overlap.
+        """
+        return (
+            isinstance(command, Enqueue)
+            and self._syncing
+            and self._fsync is Fsync.ALWAYS
+            and self._inbox_bytes < _COMPANY_BYTES
+        )
+
+    def _turn(self) -> None:
+        if self._pass_due:
+            self._run_pass()
 
     def _run_pass(self) -> None:
         self._pass_due = False
@@ -278,8 +298,12 @@ class Runner:
             self._fail(error)
             return
         self._let_out(self._gate.end_sync(generation))
-        self._sync_if_needed()
-        self._tell_idle()
+        if self._inbox:
+            # Before the next sync, so that it covers what has gathered during this one.
+            self._run_pass()
+        else:
+            self._sync_if_needed()
+            self._tell_idle()
 
     def _arm_timer(self, now_ns: int, wall_ns: int) -> None:
         if self._timer is not None:

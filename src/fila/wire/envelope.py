@@ -19,7 +19,7 @@ _ID_FIELD = b"\x0a\x24"
 _ID_TEXT = slice(2, 38)
 # Field 21, nine bytes: field 1, fixed64.
 _TOKEN_FIELD = b"\xaa\x01\x09\x09"
-_TOKEN = Struct("<Q")
+_TOKEN = Struct("<4sQ")
 
 
 def stored_head(id_high: int) -> bytes:
@@ -64,14 +64,6 @@ def _accepted_part(accepted_at_ns: int) -> bytes:
     return message.SerializeToString()
 
 
-@lru_cache(maxsize=256)
-def _lease_part(leased_at_ns: int, expires_at_ns: int) -> bytes:
-    message = pb.Message()
-    set_time(message.timestamps.leased_at, leased_at_ns)
-    set_time(message.delivery.lease_expires_at, expires_at_ns)
-    return message.SerializeToString()
-
-
 @lru_cache(maxsize=1024)
 def _attempts_part(attempts: int) -> bytes:
     return pb.Message(metadata=pb.MessageMetadata(attempt_count=attempts)).SerializeToString()
@@ -96,14 +88,18 @@ def attempts_part(attempts: int) -> bytes:
     return _attempts_part(attempts) if attempts else b""
 
 
-def delivery_tail(*, attempts: int, leased_at_ns: int, expires_at_ns: int, token: int) -> bytes:
-    """What makes a stored message a delivered one."""
-    return (
-        attempts_part(attempts)
-        + _lease_part(leased_at_ns, expires_at_ns)
-        + _TOKEN_FIELD
-        + _TOKEN.pack(token)
-    )
+@lru_cache(maxsize=256)
+def lease_part(attempts: int, leased_at_ns: int, expires_at_ns: int) -> bytes:
+    """What deliveries of one moment add to a stored message, but for the token."""
+    message = pb.Message()
+    set_time(message.timestamps.leased_at, leased_at_ns)
+    set_time(message.delivery.lease_expires_at, expires_at_ns)
+    return attempts_part(attempts) + message.SerializeToString()
+
+
+def token_part(token: int) -> bytes:
+    """The token of one delivery."""
+    return _TOKEN.pack(_TOKEN_FIELD, token)
 
 
 def length_delimited(field_number: int, size: int) -> bytes:

@@ -110,6 +110,43 @@ async def test_a_sync_that_began_earlier_does_not_cover_what_came_after(world: W
     assert world.disk.syncs == syncs + 2
 
 
+async def test_small_enqueues_gather_while_the_disk_is_busy_and_a_settle_takes_them_along(
+    world: World,
+) -> None:
+    await world.runner.ask(create)
+    world.disk.open_gate.clear()
+    replies: list[Reply] = []
+    world.runner.submit(enqueue(replies.append))
+    await turns(20)
+    written = world.disk.unsynced_count
+
+    world.runner.submit(enqueue(replies.append))
+    world.runner.submit(enqueue(replies.append))
+    await turns(20)
+
+    assert world.disk.unsynced_count == written
+    settle = c.Settle(tag=replies.append, queue="q", action=c.Action.ACK, sequences=[1], tokens=[1])
+    world.runner.submit(settle)
+    await turns(20)
+    assert world.disk.unsynced_count == written + 1
+    world.disk.open_gate.set()
+    await asyncio.wait_for(world.runner.drain(), PATIENCE_S)
+    assert len(replies) == 4
+
+
+async def test_a_large_enqueue_does_not_wait_for_the_disk_to_be_free(world: World) -> None:
+    await world.runner.ask(create)
+    world.disk.open_gate.clear()
+    world.runner.submit(enqueue(lambda _: None))
+    await turns(20)
+    written = world.disk.unsynced_count
+
+    world.runner.submit(enqueue(lambda _: None), size=100_000)
+    await turns(20)
+
+    assert world.disk.unsynced_count == written + 1
+
+
 async def test_a_refusal_is_raised(world: World) -> None:
     await world.runner.ask(create)
 

@@ -1,0 +1,48 @@
+"""The bytes of deliveries: what is stored of a message, and behind it what the lease adds."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from fila.core.effects import Delivery
+from fila.storage.port import Storage
+from fila.wire import envelope
+from fila.wire.reply import embedded
+
+
+def read_deliveries(
+    storage: Storage, deliveries: Sequence[Delivery]
+) -> Iterator[tuple[bytes, Delivery]]:
+    """Each whose lease is still live, as a field of a response, in order."""
+    live = [
+        delivery
+        for delivery in deliveries
+        if delivery[0].token == delivery[1]
+        and delivery[0].queue.leased.get(delivery[0].sequence) is delivery[0]
+    ]
+    for partition, group in groupby(live, _partition):
+        batch = list(group)
+        stored = storage.read_messages(partition, [message.sequence for message, _ in batch])
+        yield from _messages(batch, stored)
+
+
+def _partition(delivery: Delivery) -> int:
+    return delivery[0].queue.partition.number
+
+
+def _messages(
+    batch: Sequence[Delivery], stored: Sequence[bytes | None]
+) -> Iterator[tuple[bytes, Delivery]]:
+    # Those of one pass have all but the token in common.
+    lease, lease_part = (-1, 0, 0), b""
+    for delivery, data in zip(batch, stored, strict=True):
+        # What cannot be read, storage has set aside and told of.
+        if data is None:
+            continue
+        message, token = delivery
+        found = (message.attempts, message.leased_at_ns, message.due_wall_ns)
+        if found != lease:
+            lease, lease_part = found, envelope.lease_part(*found)
+        tail = lease_part + envelope.token_part(token)
+        if message.dead is not None:
+            tail = envelope.dead_letter_part(message.queue.name, message.dead) + tail
+        yield embedded(data, tail), delivery
