@@ -101,7 +101,7 @@ def purge_queue(state: State, command: PurgeQueue) -> int:
     if command.include_leased:
         purged += len(queue.leased)
     _store_purge(state, queue, purged, include_leased=command.include_leased)
-    weights = [key.name for key in queue.keys.values() if key.weight_stored]
+    weights = [key.name for key in queue.keys.values() if key.stored_place]
     for message in queue.clear_pending():
         state.cancel_timers(message)
     for name in weights:

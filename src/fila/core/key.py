@@ -52,21 +52,25 @@ class Key:
         "in_turn",
         "mixed_weights",
         "name",
+        "newest_gone",
         "newest_place",
         "ready",
         "seat",
         "served",
+        "stored_place",
         "weight",
-        "weight_stored",
     )
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.weight = 1
+        # The message that the weight is from, and whether it is not ready any more.
         self.newest_place = 0
+        self.newest_gone = False
         # Whether messages with different weights came since the key was last empty.
         self.mixed_weights = False
-        self.weight_stored = False
+        # The place in the stored weight record; 0 for no record.
+        self.stored_place = 0
         self.ready = 0
         self.delayed = 0
         self.in_flight = 0
@@ -130,21 +134,31 @@ class Key:
 
     def note_weight(self, place: int, weight: int) -> bool:
         """Take in the weight of a message that is ready; whether the key's weight changed."""
-        if place <= self.newest_place:
-            return False
-        if self.newest_place and weight != self.weight:
-            self.mixed_weights = True
         changed = weight != self.weight
+        if changed and self.newest_place:
+            self.mixed_weights = True
+        if place <= self.newest_place:
+            self.newest_gone = self.newest_gone and place != self.newest_place
+            return False
         self.newest_place = place
+        self.newest_gone = False
         self.weight = weight
         return changed
+
+    @property
+    def needs_record(self) -> bool:
+        """Whether a restart would take the weight from another message than the newest."""
+        if not self.newest_gone or self.stored_place == self.newest_place:
+            return False
+        return self.mixed_weights or not self.ready
 
     def forget(self) -> None:
         """Nothing is pending: the next message starts anew."""
         self.weight = 1
         self.newest_place = 0
+        self.newest_gone = False
         self.mixed_weights = False
-        self.weight_stored = False
+        self.stored_place = 0
         self.deficit = 0
 
 

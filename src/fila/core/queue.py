@@ -84,8 +84,8 @@ class Queue:
         key.note_weight(places[-1], spec.weight)
         self._count_ready(key, len(places))
 
-    def add_ready(self, message: Message) -> None:
-        """A message with a past is ready, at its place."""
+    def add_ready(self, message: Message) -> KeyWeight | None:
+        """A message with a past is ready, at its place; the weight record if that must change."""
         spec = message.spec
         message.status = Status.READY
         self._noted[message.place] = message
@@ -102,6 +102,7 @@ class Queue:
                 key.front_changed(lane)
         key.note_weight(message.place, spec.weight)
         self._count_ready(key, 1)
+        return self._weight_record(key)
 
     def add_delayed(self, message: Message) -> None:
         """A message waits for its time; it is pending, but not ready."""
@@ -300,23 +301,26 @@ class Queue:
         else:
             del self._lanes[lane.spec]
             key.lane_closed(lane)
-        outlived = places[-1] == key.newest_place
-        if key.ready:
-            return self._settle_key(key, store_weight=True) if outlived else None
-        # Only a limit lets a key keep what it has saved up; without work it starts anew.
-        self.ring.leave(key)
-        key.deficit = 0
-        return self._settle_key(key, store_weight=outlived)
+        if places[-1] == key.newest_place:
+            key.newest_gone = True
+        if not key.ready:
+            # Only a limit lets a key keep what it has saved up; without work it starts anew.
+            self.ring.leave(key)
+            key.deficit = 0
+        return self._settle_key(key)
 
-    def _settle_key(self, key: Key, *, store_weight: bool = False) -> KeyWeight | None:
+    def _settle_key(self, key: Key) -> KeyWeight | None:
         """Forget a key that has nothing pending; else say if its weight must be stored now."""
         if key.ready or key.delayed:
-            if not store_weight or (key.ready and not key.mixed_weights):
-                return None
-            key.weight_stored = True
-            return self.key_weight(key.name, key.weight, place=key.newest_place)
-        was_stored = key.weight_stored
+            return self._weight_record(key)
+        was_stored = key.stored_place
         key.forget()
         if not key.in_flight:
             del self.keys[key.name]
         return self.key_weight(key.name, place=0) if was_stored else None
+
+    def _weight_record(self, key: Key) -> KeyWeight | None:
+        if not key.needs_record:
+            return None
+        key.stored_place = key.newest_place
+        return self.key_weight(key.name, key.weight, place=key.newest_place)

@@ -133,4 +133,4 @@ def _restore_weight(state: State, record: KeyWeight) -> None:
     key.note_weight(record.place, record.weight)
     queue.ring.after_change(key)
     key.mixed_weights = True
-    key.weight_stored = True
+    key.stored_place = record.place

@@ -86,7 +86,7 @@ class State:
     def make_ready(self, message: Message) -> None:
         """Put a message with a past into its lane, at its place."""
         queue = message.queue
-        queue.add_ready(message)
+        self.put_key_weight(queue.add_ready(message))
         self.touched[queue] = None
         if message.expires_at_ns and not message.delivered:
             self.wall_timers.set(message, message.expires_at_ns)
