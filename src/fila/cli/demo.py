@@ -126,6 +126,7 @@ async def _show(act: Act, screen: _Screen) -> Tally:
 def _document(tally: Tally) -> dict[str, Json]:
     return {
         "served": dict(tally.served),
-        "quiet_wait_p50_ms": tally.quantile_ms(0.5),
-        "quiet_wait_p99_ms": tally.quantile_ms(0.99),
+        "quiet_wait_p50_ms": tally.wait_ms(0.5),
+        "quiet_wait_p99_ms": tally.wait_ms(0.99),
+        "noisy_begun_meanwhile_p99": tally.overtaken(0.99),
     }

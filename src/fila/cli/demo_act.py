@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import fila
@@ -35,6 +36,8 @@ class Tally:
     sent: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TENANTS, 0))
     served: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TENANTS, 0))
     quiet_waits_ms: list[float] = field(default_factory=list)
+    # How many noisy handlers started while a quiet message waited: the same on any machine.
+    quiet_overtaken: list[int] = field(default_factory=list)
     # Who was served last, newest at the end.
     strip: deque[str] = field(default_factory=lambda: deque(maxlen=_STRIP_LENGTH))
 
@@ -42,12 +45,18 @@ class Tally:
         """Sent and not yet begun."""
         return max(0, self.sent[tenant] - self.served[tenant])
 
-    def quantile_ms(self, share: float) -> float | None:
+    def wait_ms(self, share: float) -> float | None:
         """A quantile of the quiet tenant's wait until a handler starts."""
-        waits = sorted(self.quiet_waits_ms)
-        if not waits:
-            return None
-        return waits[min(len(waits) - 1, round(share * (len(waits) - 1)))]
+        return _quantile(self.quiet_waits_ms, share)
+
+    def overtaken(self, share: float) -> float | None:
+        """A quantile of how many noisy messages were begun during such a wait."""
+        return _quantile(self.quiet_overtaken, share)
+
+
+def _quantile(values: Sequence[float], share: float) -> float | None:
+    ordered = sorted(values)
+    return ordered[round(share * (len(ordered) - 1))] if ordered else None
 
 
 class Act:
@@ -91,7 +100,7 @@ class Act:
 
     def _message(self, tenant: str) -> fila.NewMessage:
         return fila.NewMessage(
-            repr(time.monotonic()).encode(),
+            f"{time.monotonic()} {self.tally.served[NOISY]}".encode(),
             headers={"tenant": tenant},
             fairness_key=tenant if self.fair else _ONE_KEY,
         )
@@ -102,7 +111,9 @@ class Act:
         tally.served[tenant] += 1
         tally.strip.append(tenant)
         if tenant == QUIET:
-            tally.quiet_waits_ms.append((time.monotonic() - float(message.payload)) * 1000)
+            sent_at, noisy_begun = message.payload.split()
+            tally.quiet_waits_ms.append((time.monotonic() - float(sent_at)) * 1000)
+            tally.quiet_overtaken.append(tally.served[NOISY] - int(noisy_begun))
             if tally.served[QUIET] == self.plan.quiet_count:
                 self._quiet_done.set()
         await asyncio.sleep(self.plan.work_s)

@@ -80,9 +80,7 @@ def _announced(line: str) -> str | None:
 
 def _last_words(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
-    if lines and "No module named" in lines[-1]:
-        return "it is not installed; pip install 'fila-mq[server]'"
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1].removeprefix("fila-server: ") if lines else "it said nothing"
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -67,7 +67,7 @@ def _strip(tally: Tally, marks: dict[str, str]) -> list[Text]:
 
 def waits(tally: Tally) -> str:
     """The quiet tenant's wait, as far as it is known."""
-    middle, high = tally.quantile_ms(0.5), tally.quantile_ms(0.99)
+    middle, high = tally.wait_ms(0.5), tally.wait_ms(0.99)
     if middle is None or high is None:
         return "none served yet"
     return f"p50 {duration(middle)}, p99 {duration(high)}"
@@ -89,5 +89,5 @@ def verdict(fair: Tally, unfair: Tally) -> str:
 
 
 def _pair(tally: Tally) -> str:
-    middle, high = tally.quantile_ms(0.5), tally.quantile_ms(0.99)
+    middle, high = tally.wait_ms(0.5), tally.wait_ms(0.99)
     return f"{duration(middle or 0)} / {duration(high or 0)}"

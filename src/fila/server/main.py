@@ -33,6 +33,9 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(_refused(str(error)))
     except OSError as error:
         sys.exit(_refused(f"{error.filename or 'error'}: {error.strerror or error}"))
+    except ModuleNotFoundError as error:
+        # The SDK is installed without what only the broker needs.
+        sys.exit(_refused(f"{error.name} is not installed; pip install 'fila-mq[server]'"))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
 
