@@ -1,6 +1,6 @@
 """What the broker answered, decoded: ids, and an error for each item that was refused."""
 
-from collections.abc import Iterable
+from functools import lru_cache
 
 from fila.errors import FilaError, LeaseNotFoundError
 from fila.wire._pb import service_pb2 as pb
@@ -23,21 +23,22 @@ def lease_error(error: pb.ItemError) -> FilaError:
 def outcomes(answer: bytes) -> list[str | FilaError]:
     """One id or error for each item, in order."""
     response = pb.EnqueueBatchResponse.FromString(answer)
-    results: list[str | FilaError] = list(id_texts(response.message_ids))
+    results: list[str | FilaError] = [*id_texts(response.message_ids)]
     for error in response.errors:
         results[error.index] = item_error(error)
     return results
 
 
-def id_texts(packed: bytes) -> Iterable[str]:
+def id_texts(packed: bytes) -> list[str]:
     """Ids in their usual form, from 16 bytes each."""
     digits = packed.hex()
-    head = ""
-    last = ""
-    for start in range(0, len(digits), _ID_DIGITS):
-        high = digits[start : start + 16]
-        if high != last:
-            # Mostly once: the ids of a batch share their first half.
-            head = f"{high[:8]}-{high[8:12]}-{high[12:]}-"
-            last = high
-        yield f"{head}{digits[start + 16 : start + 20]}-{digits[start + 20 : start + 32]}"
+    return [
+        f"{_head(digits[at : at + 16])}{digits[at + 16 : at + 20]}-{digits[at + 20 : at + 32]}"
+        for at in range(0, len(digits), _ID_DIGITS)
+    ]
+
+
+@lru_cache(maxsize=256)
+def _head(high: str) -> str:
+    """The first half of an id; those of a batch share it."""
+    return f"{high[:8]}-{high[8:12]}-{high[12:]}-"

@@ -11,6 +11,7 @@ from fila.wire._pb import messages_pb2
 from fila.wire.envelope import length_delimited
 
 _DURATION_MAX_S = 1e12
+_FREQUENT_CHARS_MAX = 64
 # EnqueueBatchRequest.items; of an item: headers, payload, options; of a header: name, value.
 _ITEM, _HEADERS, _PAYLOAD, _OPTIONS, _NAME, _VALUE = 2, 2, 3, 20, 1, 2
 
@@ -29,13 +30,14 @@ def encode_item(
     """
     if not isinstance(payload, bytes):
         payload = _as_bytes(payload)
-    parts = [_header(name, value) for name, value in headers.items()] if headers else []
+    # The first part is the item's own tag and length, known last.
+    parts = [b"", *_headers(headers)] if headers else [b""]
     parts += (_framed(_PAYLOAD, len(payload)), payload)
     if options is not None:
         content = options.SerializeToString()
         parts += (_framed(_OPTIONS, len(content)), content)
-    body = b"".join(parts)
-    return _framed(_ITEM, len(body)) + body
+    parts[0] = _framed(_ITEM, sum(map(len, parts)))
+    return b"".join(parts)
 
 
 def encode_new(message: NewMessage) -> bytes:
@@ -53,15 +55,28 @@ def encode_new(message: NewMessage) -> bytes:
     return encode_item(message.payload, message.headers, options)
 
 
-def _header(name: str, value: str) -> bytes:
+def _headers(headers: Mapping[str, str]) -> list[bytes]:
     try:
-        key, content = name.encode(), value.encode()
-    except AttributeError as error:
+        return [
+            _frequent_header(name, value)
+            if len(value) <= _FREQUENT_CHARS_MAX
+            else _header(name, value)
+            for name, value in headers.items()
+        ]
+    except (AttributeError, TypeError) as error:
         raise TypeError("headers must map str to str") from error
     except UnicodeEncodeError as error:
-        raise InvalidArgumentError(f"header {name!a} can't be sent: {error.reason}") from error
+        raise InvalidArgumentError(f"a header can't be sent: {error.reason}") from error
+
+
+def _header(name: str, value: str) -> bytes:
+    key, content = name.encode(), value.encode()
     entry = b"".join((_framed(_NAME, len(key)), key, _framed(_VALUE, len(content)), content))
     return _framed(_HEADERS, len(entry)) + entry
+
+
+# A tenant's name comes again and again.
+_frequent_header = lru_cache(maxsize=1024)(_header)
 
 
 def _as_bytes(payload: bytearray | memoryview) -> bytes:
