@@ -119,6 +119,8 @@ def _entry_values(put: PutMessages) -> list[bytes]:
 
 def _by_spec(specs: Sequence[Spec], make: Callable[[Spec], bytes]) -> list[bytes]:
     """What is made of each spec, once for each object: hashing one costs more than packing it."""
+    if not specs:
+        return []
     first = specs[0]
     if specs[-1] is first and all(spec is first for spec in specs):
         return [make(first)] * len(specs)

@@ -142,26 +142,28 @@ class RocksEngine:
         """A range in order."""
         # The fast iterator ends at damage as it does at the end; this one, with the same view of
         # the store, tells the two apart, and goes on behind the damage.
-        careful = self._db.iter(_until(end))
+        careful = self._iterator(end)
         items: Iterator[Any] = self._db.items(from_key=begin, read_opt=_until(end))
         last = None
         for last, value in items:
             yield last, value
-        start = begin if last is None else last + b"\x00"
-        while (key := self._seek(careful, start, end)) is not None:
-            while careful.valid():
-                key = _key(careful)
-                yield key, careful.value()
-                careful.next()
-            start = key + b"\x00"
+        found = self._seek(careful, begin if last is None else last + b"\x00", end)
+        while found is not None:
+            while found.valid():
+                last = _key(found)
+                yield last, found.value()
+                found.next()
+            assert last is not None
+            found = self._seek(self._iterator(end), last + b"\x00", end)
 
     def first(self, begin: bytes, end: bytes) -> bytes | None:
         """The least key of a range."""
-        return self._seek(self._db.iter(_until(end)), begin, end)
+        found = self._seek(self._iterator(end), begin, end)
+        return None if found is None else _key(found)
 
     def last(self, begin: bytes, end: bytes) -> bytes | None:
         """The greatest key of a range."""
-        found = self._db.iter(_until(end))
+        found = self._iterator(end)
         found.seek_to_last()
         if not found.valid():
             self._check(found, begin)
@@ -213,12 +215,52 @@ class RocksEngine:
             self._note_damage(key, error)
             return None
 
-    def _seek(self, found: RdictIter, start: bytes, end: bytes) -> bytes | None:
-        """Move to the first key from `start` on that can be read; None at the end."""
+    def _iterator(self, end: bytes) -> RdictIter:
+        return self._db.iter(_until(end))
+
+    def _seek(self, found: RdictIter, start: bytes, end: bytes) -> RdictIter | None:
+        """An iterator at the first key from `start` on that can be read; None at the end."""
         found.seek(start)
-        if not found.valid() and not self._check(found, start):
-            _leap(found, start, end)
-        return _key(found) if found.valid() else None
+        if found.valid():
+            return found
+        return None if self._check(found, start) else self._leap(start, end)
+
+    def _leap(self, start: bytes, end: bytes) -> RdictIter | None:
+        """An iterator behind damage at `start`; None if there is nothing more.
+
+        Doubles its leap until it lands on whole ground, then closes in on where that begins.
+        """
+        bad = int.from_bytes(start[:_LEAP_BYTES].ljust(_LEAP_BYTES, b"\x00"), "big")
+        good = int.from_bytes(end.ljust(_LEAP_BYTES, b"\x00"), "big")
+        leap = 1
+        while bad + leap < good:
+            if self._is_whole(bad + leap, end):
+                good = bad + leap
+                break
+            bad += leap
+            leap *= 2
+        while good - bad > 1:
+            middle = (bad + good) // 2
+            if self._is_whole(middle, end):
+                good = middle
+            else:
+                bad = middle
+        found = self._iterator(end)
+        found.seek(good.to_bytes(_LEAP_BYTES, "big"))
+        return found if found.valid() else None
+
+    def _is_whole(self, number: int, end: bytes) -> bool:
+        """Whether reading can go on at a key, as a number."""
+        # An iterator that met damage may take all else for damaged too: a new one each time.
+        found = self._iterator(end)
+        found.seek(number.to_bytes(_LEAP_BYTES, "big"))
+        if found.valid():
+            return True
+        try:
+            _translated("read", found.status)
+        except CorruptRecordError:
+            return False
+        return True
 
     def _check(self, found: RdictIter, where: bytes) -> bool:
         """Whether an iterator is at its end, rather than at damage."""
@@ -344,41 +386,6 @@ def _until(end: bytes) -> ReadOptions:
 def _key(found: RdictIter) -> bytes:
     key: bytes = found.key()
     return key
-
-
-def _leap(found: RdictIter, start: bytes, end: bytes) -> None:
-    """Move to the first readable key behind damage at `start`, or to the end.
-
-    Doubles its leap until it lands on whole ground, then closes in on where that begins.
-    """
-    bad = int.from_bytes(start[:_LEAP_BYTES].ljust(_LEAP_BYTES, b"\x00"), "big")
-    good = limit = int.from_bytes(end.ljust(_LEAP_BYTES, b"\x00"), "big")
-    leap = 1
-    while bad + leap < limit:
-        if _lands(found, bad + leap):
-            good = bad + leap
-            break
-        bad += leap
-        leap *= 2
-    while good - bad > 1:
-        middle = (bad + good) // 2
-        if _lands(found, middle):
-            good = middle
-        else:
-            bad = middle
-    _lands(found, good)
-
-
-def _lands(found: RdictIter, number: int) -> bool:
-    """Whether a key, as a number, is behind the damage."""
-    found.seek(number.to_bytes(_LEAP_BYTES, "big"))
-    if found.valid():
-        return True
-    try:
-        _translated("read", found.status)
-    except CorruptRecordError:
-        return False
-    return True
 
 
 def _open(path: Path, options: RocksOptions, *, read_only: bool) -> Rdict:

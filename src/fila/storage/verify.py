@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from fila import ids
 from fila.core.records import PartitionRecord, QueueRecord
-from fila.errors import CorruptRecordError
+from fila.errors import CorruptRecordError, InvalidArgumentError
 from fila.model import DLQ_SUFFIX
 from fila.storage import directory, keys, records
 from fila.storage.engine import Reader
@@ -146,7 +146,7 @@ class _Verification:
         try:
             stored = pb.Message.FromString(value)
             _, low = ids.parse_id(stored.id)
-        except (DecodeError, ValueError) as error:
+        except (DecodeError, InvalidArgumentError) as error:
             raise CorruptRecordError(f"it is no message: {error}") from error
         if low != ids.id_low(sequence, number):
             raise CorruptRecordError(f"its id {stored.id} is that of another place")
@@ -155,8 +155,10 @@ class _Verification:
         number, sequence = self._place(key)
         entry = self._entries.decode(sequence, value)
         message = self._reader.get_many([keys.message(Table.MESSAGE, number, sequence)])[0]
-        wanted = ids.id_text(entry.id_high, ids.id_low(sequence, number))
-        if message is not None and envelope.stored_id(message) != wanted:
+        wanted = envelope.stored_message(
+            envelope.stored_head(entry.id_high), ids.id_low(sequence, number), b"", b""
+        )
+        if message is not None and not message.startswith(wanted):
             raise CorruptRecordError("its message has another id")
 
     def _check_progress(self, key: bytes, value: bytes) -> None:
