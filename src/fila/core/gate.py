@@ -59,7 +59,8 @@ class Gate:
         """Take in one pass, already written; give out what need not wait."""
         if effects.mutations:
             self._written += 1
-            self._note_accepted(effects)
+            if self._hold:
+                self._note_accepted(effects)
         if not self._hold or not self.needs_sync:
             return Released(effects.replies, effects.deliveries, effects.closed)
         ready, waiting = self._split(effects.deliveries)

@@ -1,0 +1,98 @@
+"""What can be seen of the scheduler without changing it."""
+
+import pytest
+
+from fila.core import views
+from fila.errors import QueueNotFoundError
+from fila.model import QueueSettings, Spec, Timing
+from tests.unit.core.driver import DLQ, QUEUE, Driver
+
+
+@pytest.fixture
+def driver() -> Driver:
+    found = Driver()
+    found.create()
+    return found
+
+
+def test_a_summary_counts_ready_delayed_and_leased(driver: Driver) -> None:
+    driver.enqueue(3)
+    driver.enqueue(timing=Timing(delay_ms=1000))
+    driver.take(2)
+    driver.consume(credit=0)
+    driver.pause()
+
+    summary = driver.scheduler.summary(QUEUE)
+
+    assert (summary.depth, summary.in_flight, summary.consumers) == (4, 2, 1)
+    assert summary.paused
+
+
+def test_stats_tell_of_each_key(driver: Driver) -> None:
+    driver.enqueue_key("a", 4, weight=3)
+    driver.enqueue_key("b", 2)
+    driver.take(4)
+
+    a, b = driver.key("a"), driver.key("b")
+
+    assert (a.pending, a.in_flight, a.delivered, a.weight) == (1, 3, 3, 3)
+    assert (b.pending, b.in_flight, b.delivered, b.weight) == (1, 1, 1, 1)
+    assert (a.share, b.share) == (0.75, 0.25)
+    assert (a.weight_share, b.weight_share) == (0.75, 0.25)
+    assert a.delivered_per_second > b.delivered_per_second > 0
+
+
+def test_stats_tell_of_the_queue(driver: Driver) -> None:
+    driver.enqueue_key("a", 2)
+    driver.enqueue_key("b")
+    driver.enqueue(spec=Spec(fairness_key="c"), timing=Timing(delay_ms=1000))
+
+    stats = driver.scheduler.stats(QUEUE, now_ns=driver.now_ns)
+
+    assert (stats.ready, stats.delayed, stats.active_keys, stats.key_count) == (3, 1, 2, 3)
+    assert stats.quantum == 1
+    assert stats.keys[0].key == "a"
+
+
+def test_the_quantum_is_the_queues_or_the_brokers() -> None:
+    driver = Driver(quantum=50)
+    driver.create()
+    driver.create("own", QueueSettings(quantum=7))
+
+    assert driver.scheduler.stats(QUEUE, now_ns=0).quantum == 50
+    assert driver.scheduler.stats("own", now_ns=0).quantum == 7
+
+
+def test_no_more_keys_are_shown_than_can_be_read(driver: Driver) -> None:
+    driver.accept([Spec(fairness_key=f"k{number}") for number in range(1100)])
+
+    stats = driver.scheduler.stats(QUEUE, now_ns=0)
+
+    assert len(stats.keys) == views.KEYS_SHOWN_MAX
+    assert stats.key_count == 1100
+
+
+def test_consumers_are_shown_with_credit_held_leases_and_idle_time(driver: Driver) -> None:
+    driver.enqueue(3)
+    busy = driver.consume(credit=2, name="worker 1")
+    driver.consume(DLQ, credit=5)
+    driver.pass_time(7)
+
+    (shown,) = driver.scheduler.consumers(QUEUE, now_ns=driver.now_ns)
+
+    assert (shown.number, shown.name, shown.queues) == (busy, "worker 1", (QUEUE,))
+    assert (shown.credit, shown.held, shown.idle_ns) == (2, 2, 7_000_000_000)
+    assert len(driver.scheduler.consumers(None, now_ns=driver.now_ns)) == 2
+
+
+def test_an_unknown_queue_cannot_be_seen(driver: Driver) -> None:
+    for look in (
+        driver.scheduler.summary,
+        driver.scheduler.settings,
+        driver.scheduler.partition_of,
+        driver.scheduler.is_paused,
+        lambda name: driver.scheduler.stats(name, now_ns=0),
+        lambda name: driver.scheduler.consumers(name, now_ns=0),
+    ):
+        with pytest.raises(QueueNotFoundError):
+            look("nowhere")
