@@ -44,12 +44,15 @@ class CreditPolicy:
         self._handed_at = now
 
     def stalled(self, now: float) -> bool:
-        """Whether the message in hand takes so long that nothing should wait behind it."""
+        """Whether the message in hand takes so long that nothing may wait behind it.
+
+        There is no credit then, until the program asks for the next.
+        """
         if self.fixed is not None or self._handed_at is None:
             return False
         if now - self._handed_at < _STALL_WINDOWS * WINDOW_S:
             return False
-        self.credit = 1
+        self.credit = 0
         return True
 
     def _adapt(self, in_hand: int) -> None:

@@ -93,12 +93,17 @@ class LeaseBook:
                 messages.extend(grant.held.values())
         return messages
 
+    def doubt(self) -> None:
+        """The stream is gone, and the leases perhaps with it: ask for all of them soon."""
+        for grant in self._grants:
+            grant.renew_at = 0.0
+
     def longest(self) -> float:
         """The longest lease that is held, in seconds."""
         return max((grant.duration for grant in self._grants), default=0.0)
 
     def clear(self) -> None:
-        """The stream is gone: nothing is held through it any more."""
+        """Nothing is held any more."""
         for grant in self._grants:
             grant.held.clear()
         self._grants.clear()

@@ -162,21 +162,18 @@ class SettlePipeline:
     def lost(self) -> None:
         """The connection is gone: what had no answer is sent again on the next one.
 
-        The broker took the leases back, so there is nothing to extend or release.
+        Renewals are not: whoever holds the lease then asks anew.
         """
         sent = [group for groups in self._unanswered.values() for group in groups]
         self._unanswered.clear()
         for group in sent:
             group.repeated = True
         self._repeats.extendleft(reversed(sent))
-        pointless = (Extend, Release)
-        for key in [key for key in self._others if isinstance(key[1], pointless)]:
-            self.outstanding -= len(self._others.pop(key).messages)
-        kept = [group for group in self._repeats if not isinstance(group.action, pointless)]
-        self.outstanding -= sum(len(group.messages) for group in self._repeats)
-        self.outstanding += sum(len(group.messages) for group in kept)
-        self._repeats = deque(kept)
-        self.unsent = self.outstanding
+        self._repeats = deque(group for group in self._repeats if group.action is not RENEW)
+        for key in [key for key in self._others if key[1] is RENEW]:
+            del self._others[key]
+        waiting = [*self._repeats, *self._others.values(), *self._acks.values()]
+        self.outstanding = self.unsent = sum(len(group.messages) for group in waiting)
 
     def give_up(self) -> list[tuple[Message, Action]]:
         """Nothing more will be sent: what has no answer."""

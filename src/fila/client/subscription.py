@@ -186,11 +186,11 @@ class Subscription:
         )
 
     def _lose_stream(self) -> None:
-        # The broker took the leases back when the stream ended: buffered messages are not ours
-        # any more, running ones go on and their settles tell.
-        self.buffer.clear()
-        self.book.clear()
         self._pipeline.lost()
+        # A broker that saw the stream end took the leases back: what was not started must not be
+        # started here. One that crashed did not: it is told, and keeps the leases of what runs.
+        self._release(len(self.buffer))
+        self.book.doubt()
         if not self._pipeline.outstanding:
             self._settled.set()
 
@@ -248,7 +248,8 @@ class Subscription:
             await asyncio.sleep(_TICK_S if self.buffer else _IDLE_TICK_S)
             now = time.monotonic()
             if self.buffer and self._policy.stalled(now):
-                self.took()
+                self._release(len(self.buffer))
+                self._work.set()
             due = self.book.due(now) if self.renewing else []
             for message in due:
                 self._pipeline.add(message.queue, message, RENEW)

@@ -108,8 +108,16 @@ class AsyncWorker:
 
     async def _handle(self, subscription: Subscription, message: Message) -> None:
         action = await self._outcome(message)
-        if not subscription.is_over:
+        if message.grant is None:
+            self._lost_lease(message)
+        elif not subscription.is_over:
             subscription.settle(message, action)
+
+    def _lost_lease(self, message: Message) -> None:
+        _log.warning(
+            "fila: message %s was handled, but its lease was lost meanwhile: it is delivered again",
+            message.id,
+        )
 
     async def _outcome(self, message: Message) -> Action:
         try:
@@ -129,11 +137,7 @@ class AsyncWorker:
 
     def _refused(self, refusal: Refusal) -> None:
         if isinstance(refusal.error, LeaseNotFoundError):
-            _log.warning(
-                "fila: message %s was handled, but its lease was lost meanwhile: it is delivered "
-                "again",
-                refusal.message.id,
-            )
+            self._lost_lease(refusal.message)
         else:
             _log.error("fila: message %s: %s", refusal.message.id, refusal.error)
 

@@ -52,13 +52,17 @@ def test_it_falls_to_one_as_soon_as_the_handler_turns_slow() -> None:
     assert policy.credit == 1
 
 
-def test_it_falls_while_a_handler_is_still_at_it() -> None:
+def test_nothing_waits_behind_a_handler_that_is_stuck_until_it_asks_again() -> None:
     policy = CreditPolicy()
     now = work(policy, 0.00001, 10_000)
     policy.handed(now)
 
     assert not policy.stalled(now + 0.010)
     assert policy.stalled(now + 0.020)
+    assert policy.credit == 0
+
+    policy.asked(now + 5, 0)
+
     assert policy.credit == 1
 
 

@@ -45,7 +45,16 @@ def test_a_fast_consumer_leaves_nothing_behind() -> None:
     assert book.due(1e9) == []
 
 
-def test_nothing_is_held_once_the_stream_is_gone() -> None:
+def test_a_lost_stream_makes_every_lease_due() -> None:
+    book = LeaseBook(Holder())
+    messages = deliver(2, book=book, lease_s=30)
+    book.doubt()
+
+    assert book.due(1.0) == messages
+    assert book.due(1.0) == []
+
+
+def test_nothing_is_held_once_the_book_is_cleared() -> None:
     book = LeaseBook(Holder())
     (message,) = deliver(1, book=book)
     book.clear()
