@@ -70,7 +70,8 @@ class Msg(NamedTuple):
         return self.place.is_before(other.place)
 
 
-class Known(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Known:
     """What an enqueue came to, and on the steady clock when."""
 
     id_high: int
@@ -156,6 +157,10 @@ class Shelf:
         """What a key's weight may be."""
         return {weight for _, weight in self.newest.get(key, ())} or {1}
 
+    def narrow(self, key: str, weight: int) -> None:
+        """The order that was open is known: the newest message had this weight."""
+        self.newest[key] = tuple(pair for pair in self.newest[key] if pair[1] == weight)
+
     def put(self, msg: Msg) -> None:
         """Keep a message where its stage says."""
         match msg.stage:
@@ -190,10 +195,11 @@ class Shelf:
         self.ready[key][msg.sequence] = msg
         self.largest[key] = max(self.largest.get(key, 0), msg.spec.cost)
         known = self.newest.get(key, ())
-        if any(msg.place.is_before(place) or msg.place == place for place, _ in known):
+        mine = (msg.place, msg.spec.weight)
+        if mine in known or any(msg.place.is_before(place) for place, _ in known):
             return
         kept = tuple(pair for pair in known if not pair[0].is_before(msg.place))
-        self.newest[key] = (*kept, (msg.place, msg.spec.weight))
+        self.newest[key] = (*kept, mine)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from fila import ids
 from fila.core.records import Entry, Progress, Status
@@ -35,6 +36,8 @@ class Ledger:
         self._items: dict[int, _Item] = {}
         self._by_id: dict[tuple[int, int], int] = {}
         self.answered: set[int] = set()
+        # The numbers of the partitions there are.
+        self.partitions: set[int] = set()
         self.ack_asked: set[int] = set()
         self.delivered = 0
         self.acknowledged = 0
@@ -49,7 +52,9 @@ class Ledger:
         """A client was given a message."""
         self.delivered += 1
         self._identify(item, message_id)
-        require(not self._items[item].acknowledged, "ledger", f"item {item} returned after its ack")
+        require(
+            not self._items[item].acknowledged, "ledger", "item", item, "returned after its ack"
+        )
 
     def acked(self, item: int) -> None:
         """A client was told that its ack is safe."""
@@ -60,20 +65,23 @@ class Ledger:
         """All is over: every message that was promised must have had an end that was asked for."""
         for item in sorted(self.answered):
             fate = fates.get(item)
-            require(fate is not None, "ledger", f"item {item} was accepted, and is lost")
+            require(fate is not None, "ledger", "item", item, "was accepted, and is lost")
             asked = fate != "acked" or item in self.ack_asked
-            require(asked, "ledger", f"item {item} counts as acknowledged, and nobody did")
+            require(asked, "ledger", "item", item, "counts as acknowledged, and nobody did")
 
     def _identify(self, item: int, message_id: tuple[int, int]) -> None:
         high, low = message_id
         uuid7 = high >> 12 & 0xF == 7 and low >> 62 == 0b10
-        require(uuid7, "ids", f"{ids.id_text(high, low)} is not a UUIDv7")
+        require(uuid7, "ids", ids.id_text(high, low), "is not a UUIDv7")
         known = self._items.setdefault(item, _Item())
+        if known.id not in {None, message_id} and partition_of(known.id) not in self.partitions:
+            # Its queue was deleted, and a repeat came to one that was created since.
+            known.id, known.acknowledged = None, False
         if known.id is None:
             known.id = message_id
-        require(known.id == message_id, "ledger", f"item {item} is there twice: {known.id}")
+        require(known.id == message_id, "ledger", "item", item, "is there twice:", known.id)
         owner = self._by_id.setdefault(message_id, item)
-        require(owner == item, "ids", f"items {owner} and {item} share an id")
+        require(owner == item, "ids", "items", owner, "and", item, "share an id")
 
 
 class Tokens:
@@ -84,8 +92,8 @@ class Tokens:
 
     def given(self, dealt: Dealt) -> None:
         """A delivery was announced."""
-        require(dealt.token, "leases", f"a delivery without a token: {dealt}")
-        require(dealt.token not in self._given, "leases", f"token repeated: {dealt}")
+        require(dealt.token, "leases", "a delivery without a token:", dealt)
+        require(dealt.token not in self._given, "leases", "token repeated:", dealt)
         self._given.add(dealt.token)
 
 
@@ -109,7 +117,7 @@ class Durability:
     def replied(self, generation: int, what: object) -> None:
         """A reply leaves that was decided when this much had been written."""
         safe = generation <= self.synced
-        require(safe, "durability", f"a reply overtook its sync: {what}")
+        require(safe, "durability", "a reply overtook its sync:", what)
 
     def delivered(self, partition: int, sequence: int) -> None:
         """A delivery leaves."""
@@ -123,16 +131,16 @@ class Rules:
 
     def judge(self, shelf: Shelf, msg: Msg, taker: Taker | None, dealt: Dealt) -> None:
         """Before the books know of it."""
-        require(not shelf.paused, "rules", f"delivered from a paused queue: {dealt}")
+        require(not shelf.paused, "rules", "delivered from a paused queue:", dealt)
         if taker is None or shelf.name not in taker.queues:
             raise ViolationError("rules", f"delivered to nobody who asked: {dealt}")
         room = taker.credit - taker.held
-        require(room > 0, "credit", f"delivered beyond the credit of {taker}: {dealt}")
+        require(room > 0, "credit", "delivered beyond the credit of", taker, dealt)
         self._judge_order(shelf, msg)
         self._judge_attempts(shelf, msg, dealt)
         letter = (dealt.reason, dealt.source) == (msg.reason, msg.source)
-        require(letter, "letters", f"{dealt} of {msg}")
-        require(dealt.last_error == msg.last_error, "letters", f"{dealt} of {msg}")
+        require(letter, "letters", dealt, "of", msg)
+        require(dealt.last_error == msg.last_error, "letters", dealt, "of", msg)
 
     def _judge_order(self, shelf: Shelf, msg: Msg) -> None:
         for other in shelf.ready[msg.spec.fairness_key].values():
@@ -140,10 +148,10 @@ class Rules:
                 raise ViolationError("order", f"{shelf.name}: {msg} overtook {other}")
 
     def _judge_attempts(self, shelf: Shelf, msg: Msg, dealt: Dealt) -> None:
-        require(dealt.attempts == msg.attempts, "attempts", f"{dealt} of {msg}")
+        require(dealt.attempts == msg.attempts, "attempts", dealt, "of", msg)
         limit = shelf.attempts_limit
         within = not limit or msg.tries < limit
-        require(within, "attempts", f"{msg} is delivered more than {limit} times")
+        require(within, "attempts", msg, "is delivered more than", limit, "times")
 
 
 class Idleness:
@@ -156,7 +164,7 @@ class Idleness:
             if shelf.ready and not shelf.paused:
                 for taker in free:
                     waits = shelf.name in taker.queues
-                    require(not waits, "idleness", f"{shelf.name} and {taker} both wait")
+                    require(not waits, "idleness", shelf.name, "and", taker, "both wait")
 
 
 class Timeliness:
@@ -168,7 +176,7 @@ class Timeliness:
             stats = scheduler.stats(shelf.name, now_ns=model.now)
             told = (stats.delayed, stats.summary.in_flight)
             expected = (len(shelf.delayed), len(shelf.leased))
-            require(told == expected, "timers", f"{shelf.name}: {told}, expected {expected}")
+            require(told == expected, "timers", shelf.name, told, "expected", expected)
         self.judge_next(model, scheduler)
 
     def judge_next(self, model: Model, scheduler: Scheduler) -> None:
@@ -177,7 +185,7 @@ class Timeliness:
         if expected is not None:
             told = scheduler.next_due_ns(now_ns=model.now, wall_ns=model.wall)
             awake = told is not None and told <= expected
-            require(awake, "timers", f"next due is {told}, expected {expected}")
+            require(awake, "timers", "next due is", told, "expected", expected)
 
 
 class Counts:
@@ -187,49 +195,49 @@ class Counts:
         """The short figures, after every pass."""
         shelves = model.books.shelves
         names = sorted(shelf.name for shelf in shelves)
-        require(scheduler.queue_names() == names, "counts", f"queues {names}")
+        require(scheduler.queue_names() == names, "counts", "queues", names)
         for shelf in shelves:
             told = scheduler.summary(shelf.name)
             subscribed = sum(shelf.name in taker.queues for taker in model.takers.values())
             expected = (shelf.depth, len(shelf.leased), shelf.paused, subscribed)
             shown = (told.depth, told.in_flight, told.paused, told.consumers)
-            require(shown == expected, "counts", f"{shelf.name}: {shown}, expected {expected}")
+            require(shown == expected, "counts", shelf.name, shown, "expected", expected)
 
     def judge_all(self, model: Model, scheduler: Scheduler, server_quantum: int) -> None:
         """Everything that can be seen."""
         self.judge(model, scheduler)
-        require(scheduler.config == model.books.config, "counts", f"config {scheduler.config}")
+        require(scheduler.config == model.books.config, "counts", "config", scheduler.config)
         for shelf in model.books.shelves:
             self._judge_queue(shelf, model, scheduler, server_quantum)
         told = {view.number: view for view in scheduler.consumers(None, now_ns=model.now)}
-        require(told.keys() == model.takers.keys(), "counts", f"consumers {told}")
+        require(told.keys() == model.takers.keys(), "counts", "consumers", told)
         for number, taker in model.takers.items():
             view = told[number]
             shown = (view.credit, view.held, set(view.queues))
             expected = (taker.credit, taker.held, taker.queues)
-            require(shown == expected, "counts", f"consumer {number}: {shown}, {expected}")
+            require(shown == expected, "counts", "consumer", number, ":", shown, expected)
 
     def _judge_queue(
         self, shelf: Shelf, model: Model, scheduler: Scheduler, server_quantum: int
     ) -> None:
-        require(scheduler.settings(shelf.name) == shelf.settings, "counts", f"{shelf.name} is set")
+        require(scheduler.settings(shelf.name) == shelf.settings, "counts", shelf.name, "is set")
         stats = scheduler.stats(shelf.name, now_ns=model.now)
         quantum = shelf.settings.quantum or server_quantum
         shown = (stats.ready, stats.delayed, stats.active_keys, stats.quantum)
         expected = (shelf.ready_count, len(shelf.delayed), len(shelf.ready), quantum)
-        require(shown == expected, "counts", f"{shelf.name}: {shown}, expected {expected}")
+        require(shown == expected, "counts", shelf.name, shown, "expected", expected)
         told = {key.key: key for key in stats.keys}
         for name in {msg.spec.fairness_key for msg in shelf.messages()}:
-            require(name in told, "counts", f"{shelf.name}: key {name} is not shown")
+            require(name in told, "counts", shelf.name, "key", name, "is not shown")
             key = told[name]
             pending = shelf.pending(name)
             in_flight = sum(m.spec.fairness_key == name for m in shelf.leased.values())
             figures = (key.pending, key.in_flight) == (pending, in_flight)
-            require(figures, "counts", f"{shelf.name}: {key}, {pending} pending, {in_flight} out")
+            require(figures, "counts", shelf.name, key, ",", pending, "pending,", in_flight, "out")
             if pending:
                 weights = shelf.weights(name)
                 known = key.weight in weights
-                require(known, "weights", f"{shelf.name}: {name} has {key.weight}, not {weights}")
+                require(known, "weights", shelf.name, name, "has", key.weight, ", not", weights)
 
 
 class Disk:
@@ -251,26 +259,26 @@ class Disk:
             found.add(entry.sequence)
             self._judge_row(part, msg, entry, progress)
             whole = item_body(msg.item) in stored
-            require(whole, "disk", f"the bytes of {msg} are another's")
+            require(whole, "disk", "the bytes of", msg, "are another's")
             if msg.stage is Stage.READY:
                 place = progress.place if progress else entry.sequence
                 lane = (msg.queue, msg.spec.fairness_key)
                 places.setdefault(lane, []).append((place, msg.place))
         lost = expected.keys() - found
-        require(not lost, "disk", f"partition {part.number} lacks {[expected[s] for s in lost]}")
+        require(not lost, "disk", "partition", part.number, "lacks", [expected[s] for s in lost])
         for lane, pairs in places.items():
             pairs.sort()
-            for (_, before), (_, after) in zip(pairs, pairs[1:], strict=False):
-                require(not after.is_before(before), "disk", f"{lane}: {after} after {before}")
+            for (_, before), (_, after) in pairwise(pairs):
+                require(not after.is_before(before), "disk", lane, after, "after", before)
 
     def _judge_row(self, part: Part, msg: Msg, entry: Entry, progress: Progress | None) -> None:
-        require((entry.id_high, entry.spec) == (msg.id_high, msg.spec), "disk", f"{entry} of {msg}")
+        require((entry.id_high, entry.spec) == (msg.id_high, msg.spec), "disk", entry, "of", msg)
         if msg.expires and not msg.delivered:
-            require(entry.expires_at_ns == msg.expires, "disk", f"{entry} of {msg}")
+            require(entry.expires_at_ns == msg.expires, "disk", entry, "of", msg)
         if progress is None:
             fresh = msg.stage is Stage.READY and not msg.attempts and not msg.reason
             home = entry.in_dlq == (part.dlq is not None and msg.queue == part.dlq.name)
-            require(fresh and home and not msg.delivered, "disk", f"no progress of {msg}")
+            require(fresh and home and not msg.delivered, "disk", "no progress of", msg)
             return
         stage = {Status.READY: Stage.READY, Status.DELAYED: Stage.DELAYED}.get(
             progress.status, Stage.LEASED
@@ -278,15 +286,20 @@ class Disk:
         queue = part.dlq if progress.in_dlq else part.main
         told = (queue.name if queue else "", stage, progress.attempts, progress.delivered)
         expected = (msg.queue, msg.stage, msg.attempts, msg.delivered)
-        require(told == expected, "disk", f"{progress} of {msg}")
+        require(told == expected, "disk", progress, "of", msg)
         reason = progress.dead.reason.name if progress.dead else ""
-        require((reason, progress.last_error) == (msg.reason, msg.last_error), "disk", f"{msg}")
+        require((reason, progress.last_error) == (msg.reason, msg.last_error), "disk", msg)
         if msg.stage is Stage.LEASED:
             lease = (progress.token, progress.due_wall_ns) == (msg.token, msg.due_wall)
-            require(lease, "disk", f"{progress} of {msg}")
+            require(lease, "disk", progress, "of", msg)
         if msg.stage is Stage.DELAYED:
             delay = (progress.wall_timed, progress.due_wall_ns) == (msg.wall_timed, msg.due_wall)
-            require(delay, "disk", f"{progress} of {msg}")
+            require(delay, "disk", progress, "of", msg)
+
+
+def partition_of(message_id: tuple[int, int] | None) -> int:
+    """The number of the partition that gave an id."""
+    return message_id[1] & ((1 << ids.PARTITION_BITS) - 1) if message_id else 0
 
 
 def item_body(item: int) -> bytes:

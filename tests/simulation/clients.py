@@ -14,6 +14,7 @@ from fila import ids
 from fila.core import commands as c
 from fila.core.effects import Delivery, Reply, SettleResult
 from fila.model import NS_PER_MS, NS_PER_S, ItemError, Outcome, ProducerSequence, Spec, Timing
+from tests.simulation.books import Part
 from tests.simulation.checkers import item_body
 from tests.simulation.shapes import HOUR_NS
 
@@ -35,6 +36,8 @@ class Call:
     items: Sequence[int] = ()
     # How much had been written when it was decided.
     generation: int = 0
+    # Where the messages of an enqueue went.
+    part: Part | None = None
 
     def __repr__(self) -> str:
         return self.what
@@ -84,7 +87,7 @@ class Producer:
         name = f"{self.name}.{self._lives}".encode()
         producer = ProducerSequence(name, self._sequence) if self.retries else None
         items = world.new_items(len(specs))
-        batch = Batch(queue, items, specs, timings, refused, producer, world.now)
+        batch = Batch(queue, items, specs, timings, refused, producer, world.age)
         if self.retries:
             self.unanswered[self._sequence] = batch
         self._send(batch)
@@ -92,7 +95,7 @@ class Producer:
     def retry(self) -> None:
         """Send again what was not answered."""
         for sequence, batch in list(self.unanswered.items()):
-            if self.world.now - batch.first_sent > _GIVE_UP_NS:
+            if self.world.age - batch.first_sent > _GIVE_UP_NS:
                 del self.unanswered[sequence]
             else:
                 self._send(batch)
@@ -105,12 +108,13 @@ class Producer:
 
     def _send(self, batch: Batch) -> None:
         def answer(reply: Reply) -> None:
-            self._answered(batch, reply)
+            self._answered(batch, call, reply)
 
         what = f"enqueue {batch.queue} {batch.items} {batch.producer}"
+        call = Call(what, answer, batch.items)
         self.world.submit(
             c.Enqueue(
-                tag=Call(what, answer, batch.items),
+                tag=call,
                 queue=batch.queue,
                 bodies=[item_body(item) for item in batch.items],
                 specs=batch.specs,
@@ -120,7 +124,7 @@ class Producer:
             )
         )
 
-    def _answered(self, batch: Batch, reply: Reply) -> None:
+    def _answered(self, batch: Batch, call: Call, reply: Reply) -> None:
         if batch.producer is not None:
             self.unanswered.pop(batch.producer.sequence, None)
         if not isinstance(reply, Outcome):
@@ -131,8 +135,8 @@ class Producer:
         sequence = reply.first_seq
         for item, index in zip(batch.items, columns, strict=True):
             if index not in refused:
-                # 0 where the queue was deleted in the pass that accepted it: nobody can know the id.
-                partition = self.world.model.homes[item].number
+                # 0 where the queue was deleted in the same pass: nobody can know the id.
+                partition = call.part.number if call.part else 0
                 low = ids.id_low(sequence, partition)
                 self.world.ledger.accepted(item, (reply.id_high, low) if partition else None)
                 sequence += 1
@@ -323,9 +327,7 @@ class Consumer:
         # As the server does: an id of another partition is nobody's, and so is one that comes
         # without a token and is not stored.
         sequences = [
-            held.sequence
-            if held.partition == known and (not plain or world.is_stored(held))
-            else 0
+            held.sequence if held.partition == known and (not plain or world.is_stored(held)) else 0
             for held in chosen
         ]
         what = f"{self.name} {action.value} {queue} {sequences} {tokens}"

@@ -1,4 +1,4 @@
-"""What a world is like: how big, how wild, and what its clients ask for. All drawn from its seed."""
+"""What a world is like: how big, how wild, and what its clients ask for. All from its seed."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ SHAPES = (
         mixed_weights=True,
         timings=0.1,
         credit_max=20,
-        deliveries_max=3,
+        deliveries_max=6,
         actions=_ROUGH,
     ),
 )
@@ -185,7 +185,9 @@ class Palette:
     def span_ms(self) -> int:
         """A short or a long while."""
         rng = self.rng
-        return rng.choice((1, rng.randint(1, 50), rng.randint(100, 9000), rng.randint(1, 4_000_000)))
+        return rng.choice(
+            (1, rng.randint(1, 50), rng.randint(100, 9000), rng.randint(1, 4_000_000))
+        )
 
     def settings(self) -> QueueSettings:
         """How a queue is set."""

@@ -12,7 +12,7 @@ cost and W the sum of weights, that gives for key i
 With unit costs this is `w·q`, and what is asserted is the specification's `w·q + L`. With mixed
 costs no deficit round robin can do without the last term: ten keys of weight 1 that save up for
 messages of cost 10 are served nothing for nine laps, while a key of weight 5 is served 40. A key
-that sleeps through several laps stands first in the one it wakes in, which shifts turns by one more.
+that sleeps through several laps stands first in the one it wakes in: that shifts turns by one more.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class _Newcomer:
 
 @dataclass(slots=True)
 class _Window:
+    shelf: Shelf
     quantum: int
     weights: dict[str, int]
     spells: dict[str, int]
@@ -75,11 +76,13 @@ class Shares:
         window = self._windows[shelf.name]
         if window.settling:
             window.settling = key in {window.run_key, ""}
-        self._judge_newcomers(window, shelf, key, cost)
-        self._count_run(window, shelf, key, cost)
+        window.newcomers.pop(key, None)
+        self._count_run(window, key, cost)
         if not window.settling:
             window.total += cost
             window.served[key] += cost
+            self._judge_newcomers(window, shelf, key, cost)
+            self._judge_run(window, shelf, key)
             self._judge_shares(window, shelf)
 
     def left(self, shelf: Shelf, key: str) -> None:
@@ -92,9 +95,12 @@ class Shares:
         weights = {key: max(shelf.weights(key)) for key in shelf.ready}
         spells = {key: shelf.spells[key] for key in shelf.ready}
         old = self._windows.get(shelf.name)
+        if old and old.shelf is not shelf:
+            # The queue was deleted and created again.
+            old = None
         if old and (old.quantum, old.weights, old.spells) == (quantum, weights, spells):
             return
-        new = _Window(quantum, weights, spells, dict.fromkeys(weights, 0))
+        new = _Window(shelf, quantum, weights, spells, dict.fromkeys(weights, 0))
         self._windows[shelf.name] = new
         if old is None:
             new.newcomers = {key: _Newcomer(self._passes) for key in weights}
@@ -113,7 +119,6 @@ class Shares:
 
     def _judge_newcomers(self, window: _Window, shelf: Shelf, key: str, cost: int) -> None:
         """A key that has become active waits at most one turn of each other key."""
-        window.newcomers.pop(key, None)
         for name, newcomer in window.newcomers.items():
             credit = window.weights[name] * window.quantum
             turns = -(-shelf.largest[name] // credit)
@@ -130,16 +135,16 @@ class Shares:
                 f"{served} meanwhile, more than {bound}; weights {window.weights}",
             )
 
-    def _count_run(self, window: _Window, shelf: Shelf, key: str, cost: int) -> None:
-        """A turn does not go on for longer than weight and quantum allow."""
+    def _count_run(self, window: _Window, key: str, cost: int) -> None:
         if key != window.run_key:
             window.run_key, window.run_cost = key, 0
         window.run_cost += cost
+
+    def _judge_run(self, window: _Window, shelf: Shelf, key: str) -> None:
+        """A turn does not go on for longer than weight and quantum allow."""
         others = [name for name in window.weights if name != key]
-        awake = all(
-            shelf.largest[name] <= window.weights[name] * window.quantum for name in others
-        )
-        if others and awake and not window.settling:
+        awake = all(shelf.largest[name] <= window.weights[name] * window.quantum for name in others)
+        if others and awake:
             bound = window.weights[key] * window.quantum + shelf.largest[key] - 1
             require(
                 window.run_cost <= bound,

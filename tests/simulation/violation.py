@@ -9,7 +9,9 @@ class ViolationError(AssertionError):
         self.checker = checker
 
 
-def require(condition: object, checker: str, text: str) -> None:
-    """Raise unless the condition holds."""
+def require(condition: object, checker: str, *what: object) -> None:
+    """Raise unless the condition holds; what is given is put into words only then."""
     if not condition:
-        raise ViolationError(checker, text)
+        raise ViolationError(
+            checker, " ".join(each if isinstance(each, str) else repr(each) for each in what)
+        )

@@ -16,29 +16,19 @@ from unittest.mock import patch
 from fila import ids
 from fila.core import commands as c
 from fila.core import delivery
-from fila.core.effects import Delivery, Effects, Reply
+from fila.core.effects import Delivery
 from fila.core.gate import Gate, Released
 from fila.core.records import Entry, Status
 from fila.core.scheduler import Scheduler
-from fila.errors import FilaError, QueueNotFoundError
-from fila.model import NS_PER_S, Outcome
+from fila.errors import QueueNotFoundError
+from fila.model import NS_PER_S
 from fila.storage.memory import MemoryStorage
-from tests.simulation.books import Books
 from tests.simulation.checkers import (
-    Counts,
-    Disk,
-    Durability,
-    Idleness,
-    Ledger,
-    Rules,
-    Timeliness,
-    Tokens,
     item_body,
 )
 from tests.simulation.clients import Call, Consumer, Held, Operator, Producer, ignore
-from tests.simulation.model import Dealt, Model
+from tests.simulation.judge import Judge
 from tests.simulation.shapes import HOUR_NS, Palette, shape_of
-from tests.simulation.shares import Shares
 from tests.simulation.violation import ViolationError, require
 
 # 2026-01-01; the steady clock begins anywhere.
@@ -80,13 +70,15 @@ class World:
         self.shape = shape_of(seed)
         self.palette = Palette(self.rng, self.shape)
         self.now = self.rng.randrange(10**15)
+        # The clients' own clock, which no restart of the broker changes.
+        self.age = 0
         self.wall = _WALL_START_NS + self.rng.randrange(HOUR_NS)
         self.quantum = self.rng.choice((1, 1, 1, 1000))
-        self.model = Model()
-        self.ledger, self.tokens, self.durability = Ledger(), Tokens(), Durability()
-        self.rules, self.idleness, self.timeliness = Rules(), Idleness(), Timeliness()
-        self.counts, self.disk, self.shares = Counts(), Disk(), Shares(self.quantum)
         self.broker = Broker(MemoryStorage(), quantum=self.quantum)
+        self.judge = Judge(
+            self.note, self.broker.scheduler, self.broker.storage, quantum=self.quantum
+        )
+        self.model, self.ledger = self.judge.model, self.judge.ledger
         self.producers = [
             Producer(self, "p", retries=True),
             Producer(self, "o", retries=True),
@@ -100,9 +92,6 @@ class World:
         self._items = 0
         self._streams = 0
         self._calm = False
-        self._passes = 0
-        # By how much was written: the books then, until a sync covers it.
-        self._snapshots: dict[int, Books] = {0: Books()}
 
     # -- the story
 
@@ -221,6 +210,7 @@ class World:
         self.note(f"{action} {self.now - before[0]} {self.wall - before[1]}")
 
     def _advance(self, span: int) -> None:
+        self.age += max(0, span)
         self.now += max(0, span)
         self.wall += max(0, span)
 
@@ -277,8 +267,8 @@ class World:
         msg = shelf.leased.get(message.sequence) if shelf else None
         if msg is None or stored is None:
             raise ViolationError("ledger", f"sent what is not there: {message.sequence}")
-        require(item_body(msg.item) in stored, "ledger", f"sent another's bytes: {msg}")
-        self.durability.delivered(partition, message.sequence)
+        require(item_body(msg.item) in stored, "ledger", "sent another's bytes:", msg)
+        self.judge.durability.delivered(partition, message.sequence)
         self.ledger.seen(msg.item, (msg.id_high, ids.id_low(msg.sequence, partition)))
         self.note(f"> {msg.queue} {msg.item} {token}")
         return Held(msg.queue, partition, msg.sequence, msg.id_high, token, msg.item)
@@ -320,7 +310,7 @@ class World:
             self.run_pass()
         else:
             raise ViolationError("idleness", "the broker spins")
-        self.idleness.judge(self.model.books.shelves, self.model.takers.values())
+        self.judge.judge_idleness()
 
     def run_pass(self) -> None:
         """Drain, decide, write, let out: as the broker's runner does."""
@@ -334,8 +324,8 @@ class World:
             return
         if effects.mutations:
             broker.storage.write(effects.mutations)
-            self.durability.written += 1
-        self._judge_pass(commands, effects)
+            self.judge.wrote()
+        self.judge.judge_pass(commands, effects, now=self.now, wall=self.wall)
         if fate == "before the release":
             self._crash(self.rng.choice(("kill", "cut")))
             return
@@ -348,86 +338,17 @@ class World:
             return ""
         return self.rng.choice(("before the write", "before the release"))
 
-    def _judge_pass(self, commands: list[c.Command], effects: Effects) -> None:
-        model, scheduler = self.model, self.broker.scheduler
-        due = model.begin_pass(now=self.now, wall=self.wall)
-        replies = deque(effects.replies)
-        for command in commands:
-            self._judge_command(command, replies)
-        require(not replies, "replies", f"replies that nobody asked for: {list(replies)}")
-        closed = {(each.consumer, each.queue) for each in effects.closed}
-        require(closed == model.closed, "replies", f"closed {closed}, expected {model.closed}")
-        self._judge_deliveries(effects)
-        for part in model.books.parts:
-            if not part.number:
-                part.number = scheduler.partition_of(part.shelves[0].name)
-        for msg in model.fresh:
-            self.durability.accepted(model.homes[msg.item].number, msg.sequence)
-        self._snapshots.setdefault(self.durability.written, model.books.copy())
-        self._passes += 1
-        self.note(f"pass {len(commands)} due {due} dealt {sum(map(len, effects.deliveries.values()))}")
-        if due:
-            self.timeliness.judge(model, scheduler)
-        self.timeliness.judge_next(model, scheduler)
-        if self._passes % 16:
-            self.counts.judge(model, scheduler)
-        else:
-            self.counts.judge_all(model, scheduler, self.quantum)
-            self.disk.judge(model, self.broker.storage)
-
-    def _judge_command(self, command: c.Command, replies: deque[tuple[object, Reply]]) -> None:
-        if isinstance(command, c.OpenConsumer | c.SetCredit | c.CloseConsumer):
-            self.model.apply(command, None)
-            return
-        require(replies, "replies", f"no reply to {command}")
-        tag, reply = replies.popleft()
-        call = command.tag
-        assert isinstance(call, Call)
-        require(tag is call, "replies", f"the reply to {tag} where {call} was asked")
-        call.generation = self.durability.written
-        self.note(f"= {call} → {_short(reply)}")
-        self.model.apply(command, reply, call.items)
-
-    def _judge_deliveries(self, effects: Effects) -> None:
-        model = self.model
-        # Tokens count up, so they tell in which order the broker chose.
-        dealt = sorted(
-            (
-                Dealt(
-                    consumer=consumer,
-                    queue=message.queue.name,
-                    sequence=message.sequence,
-                    token=token,
-                    attempts=message.attempts,
-                    reason=message.dead.reason.name if message.dead else "",
-                    source=message.dead.source_queue if message.dead else "",
-                    last_error=message.last_error,
-                )
-                for consumer, batch in effects.deliveries.items()
-                for message, token in batch
-            ),
-            key=lambda each: each.token,
-        )
-        self.shares.begin_deliveries(model.books.shelves)
-        for each in dealt:
-            self.tokens.given(each)
-            shelf, msg = model.find_ready(each)
-            self.rules.judge(shelf, msg, model.takers.get(each.consumer), each)
-            self.shares.served(shelf, msg.spec.fairness_key, msg.spec.cost)
-            model.lease(shelf, msg, each)
-            self.shares.left(shelf, msg.spec.fairness_key)
-
     def _let_out(self, released: Released) -> None:
         for tag, reply in released.replies:
             assert isinstance(tag, Call)
-            self.durability.replied(tag.generation, tag)
+            self.judge.durability.replied(tag.generation, tag)
             if self._calm or self.rng.random() >= self.shape.lost_replies:
                 tag.answer(reply)
             else:
                 self.note(f"lost: {tag}")
         for number, deliveries in released.deliveries.items():
             for message, _ in deliveries:
-                self.durability.delivered(message.queue.partition.number, message.sequence)
+                self.judge.durability.delivered(message.queue.partition.number, message.sequence)
             consumer = self.broker.streams.get(number)
             if consumer is None or consumer.stream is None:
                 self.give_back(deliveries)
@@ -440,15 +361,13 @@ class World:
         if broker.syncing is None:
             if broker.gate.needs_sync:
                 mark = broker.storage.begin_sync()
-                broker.syncing = (broker.gate.begin_sync(), mark, self.durability.written)
+                broker.syncing = (broker.gate.begin_sync(), mark, self.judge.durability.written)
                 self.note("sync begins")
             return
         generation, mark, written = broker.syncing
         broker.syncing = None
         broker.storage.end_sync(mark)
-        self.durability.synced = written
-        for old in [count for count in self._snapshots if count < written]:
-            del self._snapshots[old]
+        self.judge.synced(written)
         if self._fate():
             self._crash("cut")
             return
@@ -460,39 +379,35 @@ class World:
     def _crash(self, how: str) -> None:
         """The process dies, or the power fails; then the broker starts again."""
         self.crashes += 1
-        storage, durability = self.broker.storage, self.durability
-        kept = storage.unsynced_count
+        storage, written = self.broker.storage, self.judge.durability.written
+        kept = unsynced = storage.unsynced_count
         if how == "cut":
-            kept = self.rng.randint(0, kept)
-            written = durability.written - storage.unsynced_count + kept
+            kept = self.rng.randint(0, unsynced)
+            written -= unsynced - kept
             storage = storage.crash(power_cut=True, kept=kept)
         else:
-            written = durability.written
             storage = storage.crash()
-        books = self._snapshots[written]
-        durability.survived(written)
-        self._snapshots = {written: books}
         if self.rng.random() < 0.3:
             self.now = self.rng.randrange(10**15)
         self._advance(self.rng.choice((0, self.palette.pause_ns(), self.rng.randrange(HOUR_NS))))
         if self.rng.random() < 0.1:
             self.wall += self.rng.choice((-HOUR_NS, HOUR_NS))
-        self._start(storage, books)
-        self.note(f"{how}, {kept} unsynced writes kept")
-        for consumer in self.consumers:
-            consumer.broker_lost()
-
-    def _start(self, storage: MemoryStorage, books: Books) -> None:
         if self.rng.random() < 0.1:
             self.quantum = self.rng.choice((1, 1000))
+        self.note(f"{how}, {kept} of {unsynced} unsynced writes kept")
         self.broker = Broker(storage, quantum=self.quantum)
         recovered = storage.recover()
         self.broker.scheduler.restore(recovered, now_ns=self.now, wall_ns=self.wall)
-        self.model.restart(books.copy(), now=self.now, wall=self.wall)
-        self.shares.restart(self.quantum)
-        self.disk.judge(self.model, storage)
-        self.counts.judge_all(self.model, self.broker.scheduler, self.quantum)
-        self.timeliness.judge_next(self.model, self.broker.scheduler)
+        self.judge.judge_restart(
+            self.broker.scheduler,
+            storage,
+            written=written,
+            quantum=self.quantum,
+            now=self.now,
+            wall=self.wall,
+        )
+        for consumer in self.consumers:
+            consumer.broker_lost()
 
     # -- the end
 
@@ -520,12 +435,7 @@ class World:
             if not (self.broker.inbox or (last.stream and last.stream.waiting)):
                 self._advance(self.model.next_due() or 0)
         self._settle_down()
-        left = sum(shelf.depth for shelf in self.model.books.shelves)
-        require(not left, "ledger", f"{left} messages never came")
-        self.counts.judge_all(self.model, self.broker.scheduler, self.quantum)
-        self.disk.judge(self.model, self.broker.storage)
-        self.ledger.close(self.model.books.fates)
-        require(self.broker.storage.unreadable_count == 0, "disk", "unreadable records")
+        self.judge.judge_end()
 
     def _settle_down(self) -> None:
         self.run_passes()
@@ -543,11 +453,3 @@ def _describe(command: c.Command) -> str:
     if isinstance(command, c.CloseConsumer):
         return f"close {command.consumer} unsent {len(command.unsent)}"
     return str(command.tag)
-
-
-def _short(reply: Reply) -> str:
-    if isinstance(reply, FilaError):
-        return type(reply).__name__
-    if isinstance(reply, Outcome):
-        return f"{reply.first_seq}+{reply.count}-{len(reply.errors)}"
-    return str(reply)
