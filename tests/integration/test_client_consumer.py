@@ -132,6 +132,19 @@ async def test_leases_in_hand_and_in_the_buffer_are_renewed(
     assert (await client.admin.stats(queue)).depth == 0
 
 
+async def test_a_message_that_is_dropped_unsettled_comes_again(
+    client: fila.AsyncClient, queue: str
+) -> None:
+    await fill(client, queue, 1)
+    async with client.consume(queue, prefetch=1) as consumer, asyncio.timeout(10):
+        dropped = (await anext(consumer)).id
+        again = await anext(consumer)
+        await client.ack(again)
+        await client.flush()
+
+    assert (again.id, again.attempts) == (dropped, 1)
+
+
 async def test_closing_hands_back_what_was_not_handed_out(
     client: fila.AsyncClient, queue: str
 ) -> None:

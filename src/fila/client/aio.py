@@ -50,7 +50,8 @@ class AsyncClient:
     """A broker as seen from an event loop. Opens on first use; `close` it, or use `async with`.
 
     Settles are pipelined: `ack`, `nack`, `release` and `extend` return when the settle is on its
-    way, and one that the broker refuses is raised by a later call or by `flush`.
+    way, and one that the broker refuses is raised by a later call, which does its own work before,
+    or by `flush`. A message that is dropped unsettled is delivered again when its lease ends.
     """
 
     def __init__(self, addr: str = "localhost:5555", *, timeout: float = DEADLINE_S) -> None:
@@ -303,11 +304,12 @@ class AsyncClient:
     async def _settle(self, message: Message, action: Action) -> None:
         if message.grant is None:
             raise LeaseNotFoundError(message.queue)
-        if self._refusals:
-            self.raise_refusal()
         if message.grant.holder.unsettled >= UNANSWERED_MAX:
             await self.make_room()
         self._send(message, message.grant, action)
+        # Last: this message must not suffer for an earlier one.
+        if self._refusals:
+            self.raise_refusal()
 
     def raise_refusal(self) -> None:
         """Raise a settle's failure that nobody was told of yet."""

@@ -6,6 +6,7 @@ leaves the book, so a fast consumer keeps nothing here but what it holds.
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
+from weakref import ReferenceType, ref
 
 from fila.client.message import Message
 from fila.wire._pb import messages_pb2 as pb
@@ -39,7 +40,9 @@ class Grant:
         self.holder = holder
         self.queue = queue
         self.duration = duration
-        self.held: dict[int, Message] = {}
+        # By token. Weak: a message that the program dropped can't be settled any more, so its lease
+        # must be let go.
+        self.held: dict[int, ReferenceType[Message]] = {}
         self.renewed(now)
 
     def renewed(self, now: float) -> None:
@@ -67,7 +70,7 @@ class LeaseBook:
                 grant = grants[queue] = Grant(self._holder, queue, _duration(wire), now)
             token = wire.delivery.lease_token
             message = Message(wire, grant, token)
-            grant.held[token] = message
+            grant.held[token] = ref(message)
             messages.append(message)
         self._grants.update(grants.values())
         self.count += len(messages)
@@ -87,10 +90,20 @@ class LeaseBook:
     def due(self, now: float) -> list[Message]:
         """Messages whose leases must be renewed now; they count as renewed."""
         messages: list[Message] = []
-        for grant in self._grants:
+        for grant in list(self._grants):
             if grant.renew_at <= now:
                 grant.renewed(now)
-                messages.extend(grant.held.values())
+                messages.extend(self._still_there(grant))
+        return messages
+
+    def _still_there(self, grant: Grant) -> list[Message]:
+        messages = [message for held in grant.held.values() if (message := held()) is not None]
+        dropped = len(grant.held) - len(messages)
+        if dropped:
+            self.count -= dropped
+            grant.held = {message.token: ref(message) for message in messages}
+            if not messages:
+                self._grants.discard(grant)
         return messages
 
     def doubt(self) -> None:

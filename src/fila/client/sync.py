@@ -32,8 +32,10 @@ class Client:
     """A broker as seen from any number of threads. Opens on first use; `close` it, or use `with`.
 
     Settles are pipelined: `ack`, `nack`, `release` and `extend` return when the settle is on its
-    way, and one that the broker refuses is raised by a later call or by `flush`. A client that a
-    process inherits from its parent opens a connection of its own.
+    way, and one that the broker refuses is raised by a later call, which does its own work before,
+    or by `flush`. A message that is dropped unsettled is delivered again when its lease ends.
+
+    A client that a process inherits from its parent opens a connection of its own.
     """
 
     def __init__(self, addr: str = "localhost:5555", *, timeout: float = DEADLINE_S) -> None:
@@ -171,11 +173,12 @@ class Client:
     def _settle(self, message: Message, action: Action) -> None:
         if message.grant is None:
             raise LeaseNotFoundError(message.queue)
-        self._client.raise_refusal()
         way = portal()
         if message.grant.holder.unsettled + way.backlog >= UNANSWERED_MAX:
             way.call(self._client.make_room)
         way.post(partial(self._client.settle_late, message, action))
+        # Last: this message must not suffer for an earlier one.
+        self._client.raise_refusal()
 
     def flush(self, *, timeout: float | None = None) -> None:
         """Return when every settle is answered; raise the first that was refused."""

@@ -45,6 +45,15 @@ def test_a_fast_consumer_leaves_nothing_behind() -> None:
     assert book.due(1e9) == []
 
 
+def test_a_message_that_the_program_dropped_is_let_go() -> None:
+    book = LeaseBook(Holder())
+    kept, _ = deliver(2, book=book)
+    del _
+
+    assert book.due(10.0) == [kept]
+    assert book.count == 1
+
+
 def test_a_lost_stream_makes_every_lease_due() -> None:
     book = LeaseBook(Holder())
     messages = deliver(2, book=book, lease_s=30)
