@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 SERVER := $(VENV)/.server-installed
 DEV := $(VENV)/.dev-installed
 
+# Tests mostly wait for processes and disks: two at a time, a file each.
+JOBS ?= 2
 SEEDS ?= 300
 SEED ?=
 ARGS ?=
@@ -38,10 +40,10 @@ $(DEV): $(BIN)/python pyproject.toml constraints.txt
 setup: $(DEV) ## virtual environment with everything for development
 
 demo: $(SERVER) ## watch fair scheduling on a real broker
-	@$(BIN)/fila demo $(ARGS)
+	@$(BIN)/fila demo $(ARGS) || [ $$? -eq 130 ]
 
 serve: $(SERVER) ## a broker on localhost:5555, data in ./fila-data
-	@$(BIN)/fila-server $(ARGS)
+	@$(BIN)/fila-server $(ARGS) || [ $$? -eq 130 ]
 
 check: $(DEV) ## format, lint, types, import contracts, wire compatibility
 	$(BIN)/ruff format --check
@@ -52,10 +54,10 @@ check: $(DEV) ## format, lint, types, import contracts, wire compatibility
 	$(BIN)/pytest -q tests/test_tidy.py tests/test_public_api.py tests/contract/test_fixed_contract.py
 
 test: $(DEV) ## everything, long proofs at reduced count; at most 15 minutes
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 prove: $(DEV) ## the long proofs at full length, into proof/
-	FILA_PROVE=1 $(BIN)/pytest $(ARGS)
+	FILA_PROVE=1 $(BIN)/pytest --timeout 7200 $(ARGS)
 
 sim: $(DEV) ## the simulation; SEEDS=1000 for more, SEED=17 to replay one
 	FILA_SIM_SEEDS=$(SEEDS) FILA_SIM_SEED=$(SEED) $(BIN)/pytest tests/simulation $(ARGS)

@@ -15,8 +15,8 @@ def main() -> None:
     with fila.Client(ADDR) as client:
         client.admin.create_queue(QUEUE)
         for tenant, weight in WEIGHTS.items():
-            message = fila.NewMessage(b"work", fairness_key=tenant, weight=weight)
-            client.enqueue_batch(QUEUE, [message] * 1000)
+            work = fila.NewMessage(b"work", fairness_key=tenant, weight=weight)
+            client.enqueue_batch(QUEUE, [work] * 1000)
 
         served: Counter[str] = Counter()
         while served.total() < 600:

@@ -1,9 +1,9 @@
 """Calls without an SDK in between: requests as they are, statuses as they come."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -26,6 +26,18 @@ class RefusedError(AssertionError):
         self.kind = kind
 
 
+class WorkStream(Protocol):
+    """An open stream: its responses, a way to leave, and how it ended."""
+
+    def __iter__(self) -> Iterator[service_pb2.WorkResponse]: ...
+
+    def __next__(self) -> service_pb2.WorkResponse: ...
+
+    def cancel(self) -> object: ...
+
+    def code(self) -> grpc.StatusCode: ...
+
+
 class Rpc:
     """One channel."""
 
@@ -46,11 +58,11 @@ class Rpc:
 
     def raw(self, method: str, data: bytes, timeout: float = DEADLINE_S) -> bytes:
         """A unary call in bytes; `method` such as "FilaAdmin/CreateQueue"."""
-        call = self.channel.unary_unary(
+        call: Callable[..., bytes] = self.channel.unary_unary(
             f"/fila.v1.{method}", request_serializer=None, response_deserializer=None
         )
         try:
-            response: bytes = call(data, timeout=timeout)
+            response = call(data, timeout=timeout)
         except grpc.RpcError as error:
             raise refused(error) from None
         return response
@@ -92,17 +104,14 @@ class Rpc:
         """In numbers."""
         return self.call(admin_pb2.GetStatsRequest(queue=queue), admin_pb2.GetStatsResponse)
 
-    def work(
-        self, requests: Iterable[service_pb2.WorkRequest]
-    ) -> "grpc.CallIterator[service_pb2.WorkResponse]":
+    def work(self, requests: Iterable[service_pb2.WorkRequest]) -> WorkStream:
         """A Work stream; it can be cancelled."""
-        call = self.channel.stream_stream(
+        call: Callable[..., WorkStream] = self.channel.stream_stream(
             "/fila.v1.FilaService/Work",
             request_serializer=service_pb2.WorkRequest.SerializeToString,
             response_deserializer=service_pb2.WorkResponse.FromString,
         )
-        stream: grpc.CallIterator[service_pb2.WorkResponse] = call(iter(requests), timeout=60)
-        return stream
+        return call(iter(requests), timeout=60)
 
 
 def refused(error: grpc.RpcError) -> RefusedError:

@@ -51,7 +51,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 async def serve_quiet_tenant(client: fila.AsyncClient, queue: str) -> Waits:
-    """Enqueue at a steady pace and measure, with `HANDLERS` handlers of a worker at its defaults."""
+    """Enqueue at a steady pace and measure, with `HANDLERS` handlers of a default worker."""
     waits = Waits()
     done = asyncio.Event()
 

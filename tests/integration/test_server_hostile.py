@@ -3,6 +3,7 @@
 import os
 import random
 import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def garbage(chance: random.Random) -> bytes:
 
 def outcome(rpc: Rpc, method: str, data: bytes) -> str:
     """How a call ends, whatever kind of call it is."""
-    call = rpc.channel.stream_stream(
+    call: Callable[..., Iterator[bytes]] = rpc.channel.stream_stream(
         f"/fila.v1.{method}", request_serializer=None, response_deserializer=None
     )
     stream = call(iter((data,)), timeout=0.5)
@@ -98,7 +99,7 @@ def test_more_than_a_request_may_have_is_refused(
 
 
 def outcome_of_large(rpc: Rpc, method: str, data: bytes) -> str:
-    call = rpc.channel.stream_stream(
+    call: Callable[..., Iterator[bytes]] = rpc.channel.stream_stream(
         f"/fila.v1.{method}", request_serializer=None, response_deserializer=None
     )
     try:

@@ -66,7 +66,7 @@ class Worker:
         self._requests.put(None)
 
     def leave(self) -> None:
-        self.call.cancel()  # type: ignore[no-untyped-call]
+        self.call.cancel()
         self.finish()
 
 
