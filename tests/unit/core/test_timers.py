@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila.core.timers import Timers
+from tests.unit.core.lanes import count_calls
 
 _MS = 1_000_000
 # Far apart, close together, and in one bucket with each other.
@@ -88,3 +89,41 @@ def test_setting_and_cancelling_leaves_nothing_behind() -> None:
 
     assert not timers._buckets
     assert len(timers._numbers) == len(timers._known) <= 1 + (10_000 * 100 >> 23)
+
+
+def test_a_hundred_thousand_items_due_at_one_moment_are_handed_out_in_small_steps() -> None:
+    timers: Timers[int] = Timers()
+    timers.set_all(range(100_000), 7)
+    timers.next_due_ns()
+
+    calls = count_calls(lambda: timers.take_due(7, 100))
+
+    assert calls < 100 * 30
+    assert timers.take_due(7, 3) == [100, 101, 102]
+
+
+def test_asking_when_the_next_is_due_does_not_look_through_all_of_them() -> None:
+    timers: Timers[int] = Timers()
+    timers.set_all(range(100_000), 7)
+    timers.next_due_ns()
+    before = timers._heaps[0]
+
+    for item in range(100_000, 101_000):
+        timers.set(item, 6)
+        assert timers.next_due_ns() == 6
+        timers.cancel(item, 6)
+        assert timers.next_due_ns() == 7
+
+    assert timers._heaps[0] is before
+
+
+def test_what_was_cancelled_does_not_pile_up_in_a_bucket_that_was_looked_into() -> None:
+    timers: Timers[int] = Timers()
+    timers.set(-1, 7)
+
+    for item in range(10_000):
+        timers.set(item, 8)
+        timers.next_due_ns()
+        timers.cancel(item, 8)
+
+    assert len(timers._heaps[0]) < 200
