@@ -1,5 +1,6 @@
-"""Writes docs/reference/{api,cli,errors}.md from the proto, the commands and the error tree."""
+"""Writes docs/reference/{api,cli,errors,sdk}.md from the proto, the commands and the SDK."""
 
+import dataclasses
 import inspect
 import re
 import sys
@@ -8,8 +9,10 @@ from pathlib import Path
 
 import click
 
+import fila
 from fila import errors
 from fila.cli.main import cli
+from fila.client.sync_admin import Admin
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs/reference"
@@ -157,7 +160,84 @@ def error_tree() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"api.md": api, "cli.md": command_line, "errors.md": error_tree}
+def sdk() -> str:
+    """Every public class with its public methods."""
+    lines = [
+        "# The Python SDK: `fila`",
+        NOTE,
+        "",
+        "`Client` and `AsyncClient` have the same surface; what waits is awaited on the latter.",
+        "The errors are on [a page of their own](errors.md).",
+    ]
+    for name in fila.__all__:
+        value = getattr(fila, name)
+        if inspect.isclass(value) and not issubclass(value, errors.FilaError):
+            lines += ["", f"## `{name}`", "", *_class(value)]
+    lines += ["", "## `client.admin`", "", *_class(Admin)]
+    return "\n".join(lines) + "\n"
+
+
+# What a program makes itself; everything else it gets from one of these.
+_CONSTRUCTED = (fila.Client, fila.AsyncClient, fila.Retry, fila.Reject)
+
+
+def _class(value: type) -> Iterator[str]:
+    yield inspect.getdoc(value) or ""
+    rows = []
+    if value in _CONSTRUCTED:
+        rows.append(f"- `{value.__name__}{_signature(value.__init__)}`")
+    if dataclasses.is_dataclass(value):
+        rows += [f"- `{field.name}: {_text(field.type)}`" for field in dataclasses.fields(value)]
+    for name, member in _members(value):
+        about = " ".join((inspect.getdoc(member) or "").split("\n\n")[0].split())
+        shown = "" if isinstance(member, property) else _signature(member)
+        rows.append(f"- `{name}{shown}`: {about}")
+    if rows:
+        yield from ("", *rows)
+
+
+def _members(value: type) -> Iterator[tuple[str, object]]:
+    """What a program may use, in the order in which it is written down."""
+    # The asynchronous client lends its inner parts to the other one.
+    surface = vars(fila.Client) if value is fila.AsyncClient else vars(value)
+    for name, member in vars(value).items():
+        usable = isinstance(member, property) or inspect.isfunction(member)
+        if usable and not name.startswith("_") and name in surface:
+            yield name, member
+
+
+def _signature(function: object) -> str:
+    signature = inspect.signature(function)  # type: ignore[arg-type]  # a function, as was asked
+    shown = [
+        parameter.replace(annotation=_Shown(_text(parameter.annotation)))
+        if parameter.annotation is not inspect.Parameter.empty
+        else parameter
+        for name, parameter in signature.parameters.items()
+        if name != "self"
+    ]
+    result = signature.return_annotation
+    arrow = "" if result in (inspect.Signature.empty, None) else f" -> {_text(result)}"
+    return f"{inspect.Signature(shown)}{arrow}"
+
+
+class _Shown:
+    """An annotation that looks like its text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _text(annotation: object) -> str:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    # How `Unpack` of a typed dictionary is spelled out.
+    text = re.sub(r"^\*<class '([\w.]+)'>$", r"\1", text)
+    return re.sub(r"\b(?:fila|collections|datetime|typing)(?:\.\w+)*\.(?=\w)", "", text)
+
+
+PAGES = {"api.md": api, "cli.md": command_line, "errors.md": error_tree, "sdk.md": sdk}
 
 
 def main() -> None:
