@@ -59,7 +59,9 @@ class AsyncClient:
         self.timeout = timeout
         self._session: Session | None = None
         self._closed = False
+        # Settles that failed, for a later call; and those that may have, for whoever wants to know.
         self._refusals: deque[FilaError] = deque(maxlen=_FAILURES_MAX)
+        self._doubts: deque[FilaError] = deque(maxlen=_FAILURES_MAX)
         self.admin = AsyncAdmin(self._admin_call)
 
     async def __aenter__(self) -> "AsyncClient":
@@ -82,12 +84,16 @@ class AsyncClient:
             raise RuntimeError("the client is closed; make a new one")
         # Never opened, or a child of the process that did, or another asyncio.run().
         self._refusals.clear()
+        self._doubts.clear()
         session = self._session = Session(self.addr, self._refused)
         return session
 
     def _refused(self, refusal: Refusal) -> None:
         refusal.error.add_note(f"message {refusal.message.id} of queue {refusal.message.queue!r}")
-        self._refusals.append(refusal.error)
+        if isinstance(refusal.error, OutcomeUnknownError):
+            self._doubts.append(refusal.error)
+        else:
+            self._refusals.append(refusal.error)
 
     async def close(self) -> None:
         """Send what is settled on its way, then end all consumers and the connection."""
@@ -338,14 +344,18 @@ class AsyncClient:
         session.direct.settle(message, action)
 
     async def flush(self, *, timeout: float | None = None) -> None:
-        """Return when every settle is answered; raise the first that was refused."""
+        """Return when every settle is answered; raise the first that was refused.
+
+        A settle whose answer was lost, and whose lease is gone, is `OutcomeUnknownError`.
+        """
         await self._flush(self._open(), self.timeout if timeout is None else timeout)
-        if self._refusals:
-            first = self._refusals.popleft()
-            if self._refusals:
-                first.add_note(f"{len(self._refusals)} more settles failed")
-                self._refusals.clear()
-            raise first
+        failed = [*self._refusals, *self._doubts]
+        self._refusals.clear()
+        self._doubts.clear()
+        if failed:
+            if len(failed) > 1:
+                failed[0].add_note(f"{len(failed) - 1} more settles failed")
+            raise failed[0]
 
     async def _flush(self, session: Session, timeout: float) -> None:
         try:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from fila.client.answers import lease_error
 from fila.client.message import Message
-from fila.errors import FilaError, LeaseNotFoundError
+from fila.errors import FilaError, LeaseNotFoundError, OutcomeUnknownError
 from fila.wire._pb import service_pb2 as pb
 
 UNANSWERED_MAX = 10_000
@@ -57,6 +57,14 @@ class Refusal:
     message: Message
     action: Action
     error: FilaError
+
+
+def in_doubt(message: Message) -> OutcomeUnknownError:
+    """It was sent, its answer was lost, and now there is no lease: it was settled, or ran out."""
+    return OutcomeUnknownError(
+        f"message {message.id}: the connection was lost before its settle was confirmed; it is "
+        "settled, or it is delivered again"
+    )
 
 
 class _Group:
@@ -137,15 +145,17 @@ class SettlePipeline:
         return self._number, [group.settlement() for group in groups]
 
     def answered(self, number: int, results: Sequence[pb.SettlementResult]) -> Iterator[Refusal]:
-        """What the broker refused of a batch; all else is settled."""
+        """What the broker refused of a batch, or may have done before; all else is settled."""
         groups = self._unanswered.pop(number, [])
         for group in groups:
             self.outstanding -= len(group.messages)
         for group, result in zip(groups, results, strict=False):
             for item in result.errors:
+                message = group.messages[item.index]
                 error = lease_error(item)
-                if not (group.repeated and isinstance(error, LeaseNotFoundError)):
-                    yield Refusal(group.messages[item.index], group.action, error)
+                if group.repeated and isinstance(error, LeaseNotFoundError):
+                    error = in_doubt(message)
+                yield Refusal(message, group.action, error)
 
     def repeated(self, number: int) -> None:
         """The batch is sent again: its first sending may have settled some."""

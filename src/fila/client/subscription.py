@@ -27,6 +27,7 @@ from fila.client.settling import (
     Refusal,
     Release,
     SettlePipeline,
+    in_doubt,
 )
 from fila.errors import FilaError, LeaseNotFoundError, OutcomeUnknownError
 from fila.wire._pb import service_pb2 as pb
@@ -193,6 +194,8 @@ class Subscription:
         self.book.doubt()
         if not self._pipeline.outstanding:
             self._settled.set()
+        if not self._pipeline.outstanding:
+            self._settled.set()
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled():
@@ -206,8 +209,7 @@ class Subscription:
         self.book.clear()
         for message, action in self._pipeline.give_up():
             if not isinstance(action, Extend | Release):
-                text = f"message {message.id}: the consumer ended before its settle was confirmed"
-                self._on_refusal(Refusal(message, action, OutcomeUnknownError(text)))
+                self._on_refusal(Refusal(message, action, in_doubt(message)))
         self._settled.set()
         self._on_ready()
 

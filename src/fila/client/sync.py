@@ -181,7 +181,10 @@ class Client:
         self._client.raise_refusal()
 
     def flush(self, *, timeout: float | None = None) -> None:
-        """Return when every settle is answered; raise the first that was refused."""
+        """Return when every settle is answered; raise the first that was refused.
+
+        A settle whose answer was lost, and whose lease is gone, is `OutcomeUnknownError`.
+        """
         portal().call(self._client.flush, timeout=timeout)
 
 

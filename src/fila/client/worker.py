@@ -12,7 +12,7 @@ from fila.client.items import milliseconds
 from fila.client.message import Message, Reject, Retry
 from fila.client.settling import ACK, ERROR_CHARS_MAX, Action, Nack, Refusal
 from fila.client.subscription import Subscription
-from fila.errors import LeaseNotFoundError
+from fila.errors import LeaseNotFoundError, OutcomeUnknownError
 
 _log = logging.getLogger("fila.worker")
 _FLUSH_S = 5.0
@@ -138,6 +138,8 @@ class AsyncWorker:
     def _refused(self, refusal: Refusal) -> None:
         if isinstance(refusal.error, LeaseNotFoundError):
             self._lost_lease(refusal.message)
+        elif isinstance(refusal.error, OutcomeUnknownError):
+            _log.info("fila: %s", refusal.error)
         else:
             _log.error("fila: message %s: %s", refusal.message.id, refusal.error)
 

@@ -14,7 +14,7 @@ from fila.client.settling import (
     Refusal,
     SettlePipeline,
 )
-from fila.errors import LeaseNotFoundError, StorageError
+from fila.errors import LeaseNotFoundError, OutcomeUnknownError, StorageError
 from fila.wire._pb import service_pb2 as pb
 from tests.unit.client.deliveries import deliver
 
@@ -115,7 +115,7 @@ def test_what_had_no_answer_is_sent_again_first() -> None:
     assert pipeline.outstanding == 2
 
 
-def test_an_ack_whose_first_answer_was_lost_may_find_no_lease() -> None:
+def test_an_ack_whose_first_answer_was_lost_and_finds_no_lease_is_in_doubt() -> None:
     pipeline = SettlePipeline()
     (message,) = deliver(1)
     put(pipeline, message, ACK)
@@ -123,7 +123,9 @@ def test_an_ack_whose_first_answer_was_lost_may_find_no_lease() -> None:
     pipeline.lost()
     number, _ = take(pipeline)
 
-    assert list(pipeline.answered(number, [refused(0)])) == []
+    (refusal,) = pipeline.answered(number, [refused(0)])
+
+    assert isinstance(refusal.error, OutcomeUnknownError)
 
 
 def test_other_refusals_of_a_repeat_are_told() -> None:
