@@ -60,7 +60,7 @@ prove: $(DEV) ## the long proofs at full length, into proof/
 	FILA_PROVE=1 $(BIN)/pytest --timeout 7200 $(ARGS)
 
 sim: $(DEV) ## the simulation; SEEDS=1000 for more, SEED=17 to replay one
-	FILA_SIM_SEEDS=$(SEEDS) FILA_SIM_SEED=$(SEED) $(BIN)/pytest tests/simulation $(ARGS)
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 bench: $(DEV) ## speed, in full
 	$(BIN)/python -m benchmarks $(ARGS)

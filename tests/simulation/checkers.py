@@ -174,8 +174,8 @@ class Timeliness:
         """After a pass."""
         for shelf in model.books.shelves:
             stats = scheduler.stats(shelf.name, now_ns=model.now)
-            told = (stats.delayed, stats.summary.in_flight)
-            expected = (len(shelf.delayed), len(shelf.leased))
+            told = (stats.ready, stats.delayed, stats.summary.in_flight)
+            expected = (shelf.ready_count, len(shelf.delayed), len(shelf.leased))
             require(told == expected, "timers", shelf.name, told, "expected", expected)
         self.judge_next(model, scheduler)
 
@@ -245,6 +245,12 @@ class Disk:
 
     def judge(self, model: Model, storage: Storage) -> None:
         """Read everything back."""
+        recovered = storage.recover()
+        told = {queue.name: queue.partition for queue in recovered.queues}
+        expected = {shelf.name: part.number for part in model.books.parts for shelf in part.shelves}
+        require(told == expected, "disk", "queues", told, "expected", expected)
+        numbers = {record.number for record in recovered.partitions}
+        require(numbers == set(told.values()), "disk", "partitions", numbers, "of", told)
         for part in model.books.parts:
             self._judge_part(part, storage)
 

@@ -171,7 +171,7 @@ class Consumer:
         self.name = name
         self.stream: Stream | None = None
         self.held: list[Held] = []
-        self.old: deque[Held] = deque(maxlen=20)
+        self.old: deque[Held] = deque(maxlen=60)
 
     def open(self, queues: Sequence[str], credit: int, *, release: bool) -> None:
         """Begin a stream."""
@@ -272,7 +272,8 @@ class Consumer:
     def settle_stale(self) -> None:
         """Settle what was settled before, or is lost since: it must not matter."""
         if self.old:
-            held = self.world.rng.choice(self.old)
+            with_another = [held for held in self.old if self.world.is_with_another(held)]
+            held = self.world.rng.choice(with_another or list(self.old))
             action = self.world.rng.choice(list(c.Action))
             if action is c.Action.ACK:
                 self.ack([held, held])

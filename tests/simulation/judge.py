@@ -71,24 +71,22 @@ class Judge:
         for count in [count for count in self._snapshots if count < written]:
             del self._snapshots[count]
 
-    def judge_restart(
-        self,
-        scheduler: Scheduler,
-        storage: Storage,
-        *,
-        written: int,
-        quantum: int,
-        now: int,
-        wall: int,
+    def judge_survival(
+        self, storage: Storage, *, written: int, quantum: int, now: int, wall: int
     ) -> None:
-        """The broker has started again from what survived: so many of the writes."""
-        self.scheduler, self.storage, self._quantum = scheduler, storage, quantum
+        """The broker is about to start again from what survived: so many of the writes."""
+        self.storage, self._quantum = storage, quantum
         books = self._snapshots[written]
         self._snapshots = {written: books}
         self.durability.survived(written)
         self.model.restart(books.copy(), now=now, wall=wall)
         self.shares.restart(quantum)
-        self.judge_all()
+        self.disk.judge(self.model, storage)
+
+    def judge_start(self, scheduler: Scheduler) -> None:
+        """It has started."""
+        self.scheduler = scheduler
+        self.counts.judge_all(self.model, scheduler, self._quantum)
         self.timeliness.judge_next(self.model, scheduler)
 
     def judge_pass(
@@ -195,8 +193,8 @@ class Judge:
 
     def judge_all(self) -> None:
         """Compare everything that is shown and stored."""
-        self.counts.judge_all(self.model, self.scheduler, self._quantum)
         self.disk.judge(self.model, self.storage)
+        self.counts.judge_all(self.model, self.scheduler, self._quantum)
 
     def judge_end(self) -> None:
         """All is over."""

@@ -23,6 +23,8 @@ from tests.simulation.violation import ViolationError, require
 OUTCOMES_KEPT_NS = 600 * NS_PER_S
 # The clock that never goes back, and the wall's: what they make ready has no order among itself.
 _STEADY, _WALL = 1, 2
+# Whose promise is broken when a message is delivered that should have been buried.
+_BURIED = {"": "ledger", "REJECTED": "letters", "MAX_ATTEMPTS": "attempts", "EXPIRED": "timers"}
 
 
 @dataclass(slots=True)
@@ -133,7 +135,9 @@ class Model:
             raise ViolationError("ledger", f"delivered from a queue that is gone: {dealt}")
         msg = shelf.find(dealt.sequence)
         if msg is None:
-            raise ViolationError("ledger", f"delivered a message that is gone: {dealt}")
+            moved = self.part(dealt.queue).find(dealt.sequence)
+            checker = _BURIED[moved.reason] if moved else "ledger"
+            raise ViolationError(checker, f"delivered a message that is gone: {dealt}, {moved}")
         require(msg.stage is not Stage.LEASED, "leases", "a second lease:", dealt, ",", msg)
         require(msg.stage is Stage.READY, "timers", "delivered before its time:", dealt, ",", msg)
         return shelf, msg

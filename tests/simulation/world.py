@@ -285,6 +285,12 @@ class World:
         entry = self.broker.storage.read_entry(held.partition, held.sequence)
         return entry is not None and entry.id_high == held.id_high
 
+    def is_with_another(self, held: Held) -> bool:
+        """Whether the message has been leased again since."""
+        shelf = self.model.books.shelf(held.queue)
+        msg = shelf.leased.get(held.sequence) if shelf else None
+        return msg is not None and msg.token != held.token
+
     def some_message(self, *, delayed: bool = False) -> tuple[str, int, Entry | None] | None:
         """Any message of any queue, looked up as the server does it."""
         shelves = [shelf for shelf in self.model.books.shelves if shelf.depth]
@@ -396,16 +402,12 @@ class World:
             self.quantum = self.rng.choice((1, 1000))
         self.note(f"{how}, {kept} of {unsynced} unsynced writes kept")
         self.broker = Broker(storage, quantum=self.quantum)
+        self.judge.judge_survival(
+            storage, written=written, quantum=self.quantum, now=self.now, wall=self.wall
+        )
         recovered = storage.recover()
         self.broker.scheduler.restore(recovered, now_ns=self.now, wall_ns=self.wall)
-        self.judge.judge_restart(
-            self.broker.scheduler,
-            storage,
-            written=written,
-            quantum=self.quantum,
-            now=self.now,
-            wall=self.wall,
-        )
+        self.judge.judge_start(self.broker.scheduler)
         for consumer in self.consumers:
             consumer.broker_lost()
 
