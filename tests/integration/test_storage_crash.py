@@ -1,5 +1,6 @@
 """The store on disk, when the process is killed and when the power fails."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from fila.core.effects import DeleteMessages, Mutation
 from fila.core.records import Progress, Status
 from fila.errors import DataDirectoryError
+from fila.storage import rocksdb
 from fila.storage.rocksdb import RocksStorage
 from tests.contract.storage_samples import body, put_messages, put_progress, put_queue, state
 
@@ -82,6 +84,17 @@ def test_wherever_the_log_ends_what_is_left_is_a_run_of_whole_batches(tmp_path: 
     store.close()
 
 
+def test_nothing_behind_a_broken_place_in_the_log_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    store, states, synced_bytes = written_rounds(path, 3)
+    log = log_of(path).read_bytes()
+    for where in range(synced_bytes + 50, len(log) - 50, len(log) // 12):
+        tail = bytes([log[where] ^ 0xFF]) + log[where + 1 :]
+        left = after_power_cut(path, tmp_path / "copy", where, tail)
+        assert left in states[3:-1]
+    store.close()
+
+
 def test_a_start_after_a_power_cut_goes_on_from_there(tmp_path: Path) -> None:
     path = tmp_path / "data"
     store, states, length = written_rounds(path, 5)
@@ -100,6 +113,28 @@ def test_a_start_after_a_power_cut_goes_on_from_there(tmp_path: Path) -> None:
     assert state(last) == states[6]
     assert last.epoch == 3
     last.close()
+
+
+def test_each_sync_waits_for_the_disk_and_no_write_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = rocksdb._database_options(rocksdb.RocksOptions())
+    options.enable_statistics()
+    monkeypatch.setattr(rocksdb, "_database_options", lambda _: options)
+
+    def syncs() -> int:
+        found = re.search(r"rocksdb\.wal\.synced COUNT : (\d+)", options.get_statistics() or "")
+        assert found is not None
+        return int(found[1])
+
+    store = RocksStorage(tmp_path / "data")
+    before = syncs()
+    for number in range(5):
+        store.write(batch(number))
+    assert syncs() == before
+    store.sync()
+    assert syncs() == before + 1
+    store.close()
 
 
 WRITER = """
