@@ -1,0 +1,57 @@
+"""Bugs that the simulation found, each as the shortest story that shows it."""
+
+import pytest
+
+from fila.model import Spec, Timing
+from tests.unit.core.driver import Driver
+
+
+@pytest.fixture
+def driver() -> Driver:
+    driver = Driver()
+    driver.create()
+    return driver
+
+
+def test_a_purge_of_nearly_everything_is_stored_as_well(driver: Driver) -> None:
+    # Seed 5: stretches of messages were to be deleted, and no store knew how.
+    kept = driver.enqueue(10)[:2]
+    driver.take(2)
+    driver.purge()
+
+    driver.restart()
+
+    assert driver.stored_sequences() == kept
+
+
+def test_a_weight_survives_its_newest_message_with_only_a_delayed_one_behind(
+    driver: Driver,
+) -> None:
+    # Seed 4: the newest message left first, by its priority, and its weight was not stored.
+    driver.enqueue(spec=Spec("a", weight=3))
+    driver.enqueue(spec=Spec("a", weight=3, priority=9))
+    driver.enqueue(spec=Spec("a", weight=1), timing=Timing(delay_ms=60_000))
+    driver.ack(*driver.take(2))
+    assert driver.key("a").weight == 3
+
+    driver.restart()
+
+    assert driver.key("a").weight == 3
+
+
+def test_a_weight_survives_its_newest_message_when_an_older_one_comes_back(
+    driver: Driver,
+) -> None:
+    # Seed 43: nothing told that the weights had become mixed after the newest message left.
+    driver.enqueue(spec=Spec("a", weight=5))
+    oldest = driver.take_one()
+    driver.enqueue(spec=Spec("a", weight=1, priority=5))
+    driver.enqueue(spec=Spec("a", weight=1, priority=9))
+    driver.ack(driver.take_one())
+    driver.release(oldest)
+    driver.ack(driver.take_one())
+    assert driver.key("a").weight == 1
+
+    driver.restart()
+
+    assert driver.key("a").weight == 1
