@@ -23,7 +23,7 @@ def batch(number: int) -> list[Mutation]:
     """Something of everything, so that half a batch would show."""
     first = 1 + 5 * number
     changes: list[Mutation] = [
-        put_messages([body(b"x" * 300)] * 5, first=first),
+        put_messages([body(b"x" * 1500)] * 5, first=first),
         put_progress({first: LEASED, first + 3: LEASED}),
         DeleteMessages(1, [first + 1]),
     ]

@@ -49,6 +49,15 @@ def test_a_sync_covers_what_was_written_before_it_began() -> None:
     assert config(store.crash(power_cut=True)) == {"a": "x", "a2": "x"}
 
 
+def test_what_a_sync_did_not_cover_is_still_there_after_a_kill() -> None:
+    store = written("a")
+    covered = store.begin_sync()
+    store.write([PutConfig("b", "x")])
+    store.end_sync(covered)
+    assert store.unsynced_count == 1
+    assert config(store.crash()) == {"a": "x", "a2": "x", "b": "x"}
+
+
 def test_a_sync_in_progress_covers_nothing_yet() -> None:
     store = written("a")
     store.begin_sync()
