@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fila import ids
 from fila.core import commands as c
 from fila.core.effects import Delivery, Reply, SettleResult
+from fila.core.records import Entry
 from fila.model import NS_PER_MS, NS_PER_S, ItemError, Outcome, ProducerSequence, Spec, Timing
 from tests.simulation.books import Part
 from tests.simulation.checkers import item_body
@@ -140,6 +141,16 @@ class Producer:
                 low = ids.id_low(sequence, partition)
                 self.world.ledger.accepted(item, (reply.id_high, low) if partition else None)
                 sequence += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A message that an operator looked up, maybe in vain."""
+
+    queue: str
+    sequence: int
+    partition: int
+    entry: Entry | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +350,7 @@ class Consumer:
                 action=action,
                 sequences=sequences,
                 tokens=tokens,
+                partition=known,
                 error=error,
                 delay_ms=delay_ms,
                 dead_letter=dead_letter,
@@ -421,26 +433,29 @@ class Operator:
     def _remove(self) -> None:
         found = self.world.some_message()
         if found is not None:
-            queue, sequence, entry = found
-            call = Call(f"remove {queue} {sequence}", ignore)
             self.world.submit(
-                c.RemoveMessage(tag=call, queue=queue, message_id=str(sequence), entry=entry)
+                c.RemoveMessage(
+                    tag=Call(f"remove {found.queue} {found.sequence}", ignore),
+                    queue=found.queue,
+                    message_id=str(found.sequence),
+                    partition=found.partition,
+                    entry=found.entry,
+                )
             )
 
     def _reschedule(self) -> None:
         found = self.world.some_message(delayed=True)
         if found is not None:
-            queue, sequence, entry = found
             rng = self.world.rng
             span = rng.choice((-HOUR_NS, 0, rng.randrange(NS_PER_S), rng.randrange(HOUR_NS)))
             at = self.world.wall + span
-            call = Call(f"reschedule {queue} {sequence} {at}", ignore)
             self.world.submit(
                 c.Reschedule(
-                    tag=call,
-                    queue=queue,
-                    message_id=str(sequence),
-                    entry=entry,
+                    tag=Call(f"reschedule {found.queue} {found.sequence} {at}", ignore),
+                    queue=found.queue,
+                    message_id=str(found.sequence),
+                    partition=found.partition,
+                    entry=found.entry,
                     deliver_at_ns=max(NS_PER_MS, at),
                 )
             )

@@ -112,7 +112,10 @@ def _waiting(
     if shelf is None:
         return None
     msg = shelf.find(command.entry.sequence) if command.entry else None
-    if msg is None or command.entry is None or msg.id_high != command.entry.id_high:
+    # What was looked up may be of a queue that was deleted since, and created again.
+    if model.part(shelf.name).number != command.partition:
+        msg = None
+    if msg is None:
         gone = isinstance(reply, MessageNotFoundError | PreconditionError)
         require(gone, "replies", command, "→", reply)
         return None

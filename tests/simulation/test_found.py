@@ -2,8 +2,11 @@
 
 import pytest
 
+from fila.core import commands as c
+from fila.core.effects import SettleResult
+from fila.errors import MessageNotFoundError
 from fila.model import Spec, Timing
-from tests.unit.core.driver import Driver
+from tests.unit.core.driver import QUEUE, Driver
 
 
 @pytest.fixture
@@ -55,3 +58,47 @@ def test_a_weight_survives_its_newest_message_when_an_older_one_comes_back(
     driver.restart()
 
     assert driver.key("a").weight == 1
+
+
+def test_an_operator_removes_nothing_of_a_queue_that_was_created_again(driver: Driver) -> None:
+    # Seed 1533: looked up in a queue that was deleted and created before the command's turn.
+    sequence = driver.enqueue_one()
+    partition = driver.scheduler.partition_of(QUEUE)
+    assert driver.storage is not None
+    entry = driver.storage.read_entry(partition, sequence)
+    driver.do(c.DeleteQueue(tag=0, queue=QUEUE))
+    driver.create()
+    assert driver.enqueue_one() == sequence
+
+    with pytest.raises(MessageNotFoundError):
+        driver.do(
+            c.RemoveMessage(tag=0, queue=QUEUE, message_id="m", partition=partition, entry=entry)
+        )
+
+    assert driver.depth() == 1
+
+
+def test_an_ack_without_token_settles_nothing_of_a_queue_that_was_created_again(
+    driver: Driver,
+) -> None:
+    sequence = driver.enqueue_one()
+    partition = driver.scheduler.partition_of(QUEUE)
+    driver.do(c.DeleteQueue(tag=0, queue=QUEUE))
+    driver.create()
+    assert driver.enqueue_one() == sequence
+    driver.take_one()
+
+    reply = driver.do(
+        c.Settle(
+            tag=0,
+            queue=QUEUE,
+            action=c.Action.ACK,
+            sequences=[sequence],
+            tokens=[0],
+            partition=partition,
+        )
+    )
+
+    assert isinstance(reply, SettleResult)
+    assert [error.code for error in reply.errors] == ["NOT_FOUND"]
+    assert driver.depth() == 1

@@ -129,11 +129,13 @@ def _settle(model: Model, command: c.Settle, reply: Reply) -> None:
         return
     require(isinstance(reply, SettleResult), "replies", "a settle was answered", reply)
     assert isinstance(reply, SettleResult)
+    # What was looked up may be of a queue that was deleted since, and created again.
+    replaced = command.partition not in {0, model.part(shelf.name).number}
     live: dict[int, Msg] = {}
     missing: set[int] = set()
     for index, (sequence, token) in enumerate(zip(command.sequences, command.tokens, strict=True)):
         msg = shelf.leased.get(sequence)
-        if msg is None or sequence in live or (token and token != msg.token):
+        if msg is None or sequence in live or (token != msg.token if token else replaced):
             missing.add(index)
         else:
             live[sequence] = msg

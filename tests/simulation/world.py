@@ -18,7 +18,7 @@ from fila.core import commands as c
 from fila.core import delivery
 from fila.core.effects import Delivery
 from fila.core.gate import Gate, Released
-from fila.core.records import Entry, Status
+from fila.core.records import Status
 from fila.core.scheduler import Scheduler
 from fila.errors import QueueNotFoundError
 from fila.model import NS_PER_S
@@ -26,7 +26,7 @@ from fila.storage.memory import MemoryStorage
 from tests.simulation.checkers import (
     item_body,
 )
-from tests.simulation.clients import Call, Consumer, Held, Operator, Producer, ignore
+from tests.simulation.clients import Call, Consumer, Found, Held, Operator, Producer, ignore
 from tests.simulation.judge import Judge
 from tests.simulation.shapes import HOUR_NS, Palette, shape_of
 from tests.simulation.violation import ViolationError, require
@@ -291,7 +291,7 @@ class World:
         msg = shelf.leased.get(held.sequence) if shelf else None
         return msg is not None and msg.token != held.token
 
-    def some_message(self, *, delayed: bool = False) -> tuple[str, int, Entry | None] | None:
+    def some_message(self, *, delayed: bool = False) -> Found | None:
         """Any message of any queue, looked up as the server does it."""
         shelves = [shelf for shelf in self.model.books.shelves if shelf.depth]
         if not shelves:
@@ -299,8 +299,9 @@ class World:
         shelf = self.rng.choice(shelves)
         messages = list(shelf.delayed.values()) if delayed else []
         msg = self.rng.choice(messages or list(shelf.messages()))
-        entry = self.broker.storage.read_entry(self.known(shelf.name), msg.sequence)
-        return shelf.name, msg.sequence, entry
+        partition = self.known(shelf.name)
+        entry = self.broker.storage.read_entry(partition, msg.sequence)
+        return Found(shelf.name, msg.sequence, partition, entry)
 
     # -- passes and syncs
 

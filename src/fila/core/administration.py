@@ -115,7 +115,7 @@ def purge_queue(state: State, command: PurgeQueue) -> int:
 def remove_message(state: State, command: RemoveMessage) -> None:
     """Remove one waiting message."""
     queue = state.queue(command.queue)
-    entry = _waiting_entry(queue, command.message_id, command.entry)
+    entry = _waiting_entry(queue, command)
     delayed = queue.delayed.get(entry.sequence)
     if delayed is not None:
         state.cancel_timers(delayed)
@@ -132,7 +132,7 @@ def remove_message(state: State, command: RemoveMessage) -> None:
 def reschedule(state: State, command: Reschedule) -> None:
     """Move a delayed message to another time."""
     queue = state.queue(command.queue)
-    entry = _waiting_entry(queue, command.message_id, command.entry)
+    entry = _waiting_entry(queue, command)
     message = queue.delayed.get(entry.sequence)
     if message is None:
         raise PreconditionError(
@@ -212,8 +212,9 @@ def _drop_queue(state: State, queue: Queue) -> None:
     state.effects.mutations.append(DropQueue(queue.name))
 
 
-def _waiting_entry(queue: Queue, message_id: str, entry: Entry | None) -> Entry:
-    if entry is None:
+def _waiting_entry(queue: Queue, command: RemoveMessage | Reschedule) -> Entry:
+    message_id, entry = command.message_id, command.entry
+    if entry is None or command.partition != queue.partition.number:
         raise MessageNotFoundError(queue.name, message_id)
     if entry.sequence in queue.leased:
         raise PreconditionError(

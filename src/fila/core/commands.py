@@ -56,6 +56,8 @@ class Settle:
     action: Action
     sequences: Sequence[int]
     tokens: Sequence[int]
+    # Where those without a token were looked up, if any: the queue may be another one by now.
+    partition: int = 0
     error: str = ""
     # Nack: overrides the queue's backoff. Extend: the new deadline from now; None is the queue's.
     delay_ms: int | None = None
@@ -159,6 +161,8 @@ class RemoveMessage:
     tag: Tag
     queue: str
     message_id: str
+    # Where the entry was looked up: a queue of this name may be another one by now.
+    partition: int
     entry: Entry | None
 
 
@@ -169,6 +173,8 @@ class Reschedule:
     tag: Tag
     queue: str
     message_id: str
+    # Where the entry was looked up: a queue of this name may be another one by now.
+    partition: int
     entry: Entry | None
     deliver_at_ns: int
 

@@ -38,10 +38,11 @@ def _live(queue: Queue, command: Settle) -> tuple[list[Message], tuple[ItemError
     live: dict[int, Message] = {}
     missing: list[int] = []
     leased = queue.leased
+    replaced = command.partition not in {0, queue.partition.number}
     for index, (sequence, token) in enumerate(zip(command.sequences, command.tokens, strict=True)):
         message = leased.get(sequence)
         # A message named twice is settled once; the second time there is no lease any more.
-        if message is None or (token and token != message.token) or sequence in live:
+        if message is None or sequence in live or (token != message.token if token else replaced):
             missing.append(index)
         else:
             live[sequence] = message

@@ -143,10 +143,14 @@ class MessageService:
         """Remove one waiting message."""
         request = parse(pb.RemoveMessageRequest, data)
         queue, message_id = request.queue, request.message_id
-        entry = self._entry(queue, message_id)
+        partition, entry = self._entry(queue, message_id)
         await self._shell.runner.ask(
             lambda answer: RemoveMessage(
-                tag=answer, queue=queue, message_id=message_id, entry=entry
+                tag=answer,
+                queue=queue,
+                message_id=message_id,
+                partition=partition,
+                entry=entry,
             )
         )
         return b""
@@ -156,26 +160,27 @@ class MessageService:
         request = parse(pb.RescheduleRequest, data)
         queue, message_id = request.queue, request.message_id
         deliver_at_ns = self._deliver_at_ns(request)
-        entry = self._entry(queue, message_id)
+        partition, entry = self._entry(queue, message_id)
         await self._shell.runner.ask(
             lambda answer: Reschedule(
                 tag=answer,
                 queue=queue,
                 message_id=message_id,
+                partition=partition,
                 entry=entry,
                 deliver_at_ns=deliver_at_ns,
             )
         )
         return b""
 
-    def _entry(self, queue: str, message_id: str) -> Entry | None:
+    def _entry(self, queue: str, message_id: str) -> tuple[int, Entry | None]:
         check_queue_name(queue, self._shell.limits)
         high, low = ids.parse_id(message_id)
         partition = self._shell.scheduler.partition_of(queue)
         if not ids.belongs_to(low, partition):
-            return None
+            return partition, None
         entry = self._shell.storage.read_entry(partition, ids.sequence_of(low))
-        return entry if entry is not None and entry.id_high == high else None
+        return partition, entry if entry is not None and entry.id_high == high else None
 
     def _deliver_at_ns(self, request: pb.RescheduleRequest) -> int:
         match request.WhichOneof("when"):

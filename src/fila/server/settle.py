@@ -157,6 +157,7 @@ class SettleService:
             action=_ACTIONS[kind],
             sequences=self._sequences(settlement, tokens),
             tokens=tokens,
+            partition=self._shell.scheduler.partition_of(settlement.queue),
         )
         if kind == "nack":
             command.error = self._error_text(settlement.nack.error)
@@ -214,6 +215,7 @@ class SettleService:
                 action=action,
                 sequences=(sequence,),
                 tokens=(token,),
+                partition=partition,
                 error=error,
                 delay_ms=delay_ms,
                 dead_letter=dead_letter,

@@ -265,8 +265,13 @@ class Driver:
 
     def remove(self, sequence: int, queue: str = QUEUE) -> None:
         """Remove one message."""
-        command = c.RemoveMessage(tag=0, queue=queue, message_id=str(sequence), entry=None)
-        command.entry = self._entry(queue, sequence)
+        command = c.RemoveMessage(
+            tag=0,
+            queue=queue,
+            message_id=str(sequence),
+            partition=self.scheduler.partition_of(queue),
+            entry=self._entry(queue, sequence),
+        )
         self.do(command)
 
     def reschedule(self, sequence: int, deliver_at_ns: int, queue: str = QUEUE) -> None:
@@ -275,6 +280,7 @@ class Driver:
             tag=0,
             queue=queue,
             message_id=str(sequence),
+            partition=self.scheduler.partition_of(queue),
             entry=self._entry(queue, sequence),
             deliver_at_ns=deliver_at_ns,
         )

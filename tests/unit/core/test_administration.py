@@ -83,8 +83,8 @@ def test_what_does_not_exist_cannot_be_administered(driver: Driver, queue: str) 
         c.DeleteQueue(tag=0, queue=queue),
         c.PauseQueue(tag=0, queue=queue, paused=True),
         c.PurgeQueue(tag=0, queue=queue),
-        c.RemoveMessage(tag=0, queue=queue, message_id="x", entry=None),
-        c.Reschedule(tag=0, queue=queue, message_id="x", entry=None, deliver_at_ns=0),
+        c.RemoveMessage(tag=0, queue=queue, message_id="x", partition=1, entry=None),
+        c.Reschedule(tag=0, queue=queue, message_id="x", partition=1, entry=None, deliver_at_ns=0),
     ):
         with pytest.raises(QueueNotFoundError):
             driver.do(command)

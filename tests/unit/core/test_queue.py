@@ -100,12 +100,11 @@ def _remove(driver: Driver, number: int) -> None:
     stored = driver.stored_sequences()
     if not stored or driver.storage is None:
         return
-    entry = driver.storage.read_entry(
-        driver.scheduler.partition_of(QUEUE), stored[number % len(stored)]
-    )
+    partition = driver.scheduler.partition_of(QUEUE)
+    entry = driver.storage.read_entry(partition, stored[number % len(stored)])
     # Refused where it is leased or in the other queue.
     queue = DLQ if number % 2 else QUEUE
-    driver.run(c.RemoveMessage(tag=0, queue=queue, message_id="", entry=entry))
+    driver.run(c.RemoveMessage(tag=0, queue=queue, message_id="", partition=partition, entry=entry))
 
 
 def _settle(driver: Driver, action: str, number: int) -> None:
