@@ -212,17 +212,20 @@ def test_keys_that_stay_keep_their_shares_while_others_come_and_go(
     lanes = Lanes(quantum=quantum)
     pairs = _Pairs(weights, largest, quantum)
     visits = data.draw(
-        st.lists(st.tuples(st.integers(0, 3), _WEIGHTS, _COSTS, st.integers(1, 3)), max_size=60)
+        st.lists(st.tuples(st.integers(0, 3), _WEIGHTS, _COSTS, st.integers(1, 3)), min_size=1)
     )
+    pause = data.draw(st.integers(1, 5))
 
     for index in range(400):
         for name, weight in weights.items():
             _fill(lanes, name, weight, _cycle([largest[name], 1]), enough=2)
-        if index < 5 * len(visits) and not index % 5:
-            number, weight, cost, count = visits[index // 5]
-            lanes.add(Spec(fairness_key=f"visitor {number}", weight=weight, cost=cost), count)
+        if not index % pause:
+            number, weight, cost, count = visits[index // pause % len(visits)]
+            # Some come again and again, others once.
+            name = f"visitor {number or index}"
+            lanes.add(Spec(fairness_key=name, weight=weight, cost=cost), count)
         if index % 17 == 16:
-            lanes.remove_key("visitor 0")
+            lanes.remove_key("visitor 1")
         spec = _deliver(lanes)
         pairs.note(spec.fairness_key, spec.cost)
 

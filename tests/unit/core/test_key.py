@@ -3,7 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fila.model import Spec
+from fila.model import Spec, Timing
+from tests.unit.core.driver import Driver
 from tests.unit.core.lanes import Lanes
 
 _SPECS = st.builds(
@@ -76,3 +77,16 @@ def test_a_key_that_has_nothing_any_more_is_forgotten() -> None:
     lanes.remove(place, Spec(fairness_key="k", weight=7))
 
     assert not lanes.queue.keys
+
+
+def test_a_key_with_nothing_but_delayed_messages_keeps_its_weight_and_saves_nothing_up() -> None:
+    driver = Driver()
+    driver.create()
+    spec = Spec(fairness_key="k", weight=50)
+    driver.enqueue(spec=spec)
+    driver.enqueue(spec=spec, timing=Timing(delay_ms=1000))
+
+    driver.take_one()
+
+    assert (driver.key("k").pending, driver.key("k").weight) == (1, 50)
+    assert driver.key("k").deficit == 0
