@@ -49,7 +49,7 @@ class Client:
         request = self.pb.EnqueueRequest(queue=queue, payload=payload, headers=headers)
         return str(self.fila.Enqueue(request, timeout=DEADLINE_S).message_id)
 
-    def consume(self, queue: str) -> Any:  # noqa: ANN401
+    def consume(self, queue: str) -> Any:
         """The stream."""
         return self.fila.Consume(self.pb.ConsumeRequest(queue=queue), timeout=DEADLINE_S)
 
@@ -63,7 +63,7 @@ class Client:
         request = self.pb.NackRequest(queue=queue, message_id=message_id, error="did not work")
         self.fila.Nack(request, timeout=DEADLINE_S)
 
-    def stats(self, queue: str) -> Any:  # noqa: ANN401
+    def stats(self, queue: str) -> Any:
         """In numbers."""
         return self.admin.GetStats(self.pb.GetStatsRequest(queue=queue), timeout=DEADLINE_S)
 
