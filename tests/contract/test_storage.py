@@ -300,7 +300,9 @@ def test_deleting_a_partition_leaves_nothing_of_it_and_all_of_others(disk: Disk,
 
     again = disk.reopen()
     mine = gone.to_bytes(4, "big")
-    assert [key for key in all_keys(again) if key[1:5] == mine and key[0] in (1, 4, 5, 6, 7, 8)] == []
+    assert [
+        key for key in all_keys(again) if key[1:5] == mine and key[0] in (1, 4, 5, 6, 7, 8)
+    ] == []
     recovered = again.recover()
     left = [number for number in EDGES if number != gone]
     assert [partition.number for partition in recovered.partitions] == left
