@@ -16,6 +16,8 @@ SEQUENCE_BITS = 44
 PARTITION_BITS = 18
 _SEQUENCE_MASK = (1 << SEQUENCE_BITS) - 1
 _PARTITION_MASK = (1 << PARTITION_BITS) - 1
+# All of a low half but its sequence.
+_BESIDE_SEQUENCE = 0b11 << 62 | _PARTITION_MASK
 _VERSION = 0x7000
 _VARIANT = 0b10 << 62
 _PAIR = Struct(">QQ")
@@ -70,6 +72,15 @@ def sequence_of(low: int) -> int:
 def belongs_to(low: int, partition: int) -> bool:
     """Whether an id with this low half can be the partition's."""
     return low >> 62 == 0b10 and low & _PARTITION_MASK == partition & _PARTITION_MASK
+
+
+def sequences_of(lows: Sequence[int], partition: int) -> list[int]:
+    """The sequence numbers of many low halves; 0, nobody's, for one that isn't the partition's."""
+    mark = id_low(0, partition)
+    return [
+        low >> PARTITION_BITS & _SEQUENCE_MASK if low & _BESIDE_SEQUENCE == mark else 0
+        for low in lows
+    ]
 
 
 def unpack_ids(blob: bytes) -> Sequence[int]:

@@ -68,6 +68,18 @@ class Fifo:
             self._cut()
         return places
 
+    def take_one(self) -> int:
+        """Take the first place. There must be one."""
+        if self._returned or self._gone:
+            return self._pop()
+        head = self._head
+        place = self._places[head]
+        self._count -= 1
+        self._head = head + 1
+        if head >= _CUT_MIN and head * 2 > len(self._places):
+            self._cut()
+        return place
+
     def remove(self, place: int) -> bool:
         """Take a place out of the middle; whether it was there."""
         if not self._holds(place):

@@ -42,7 +42,6 @@ class Key:
 
     __slots__ = (
         "_fronts",
-        "_lanes",
         "credited_lap",
         "deficit",
         "delayed",
@@ -54,6 +53,7 @@ class Key:
         "name",
         "newest_gone",
         "newest_place",
+        "only_lane",
         "ready",
         "seat",
         "served",
@@ -67,7 +67,7 @@ class Key:
         # The message that the weight is from, and whether it is not ready any more.
         self.newest_place = 0
         self.newest_gone = False
-        # Whether messages with different weights came since the key was last empty.
+        # Whether messages with different weights came since the key was last empty, or may come.
         self.mixed_weights = False
         # The place in the stored weight record; 0 for no record.
         self.stored_place = 0
@@ -82,7 +82,8 @@ class Key:
         self.in_turn = False
         self.credited_lap = 0
         self.due_lap = 0
-        self._lanes: list[Lane] = []
+        # The lane, while all that is ready is alike.
+        self.only_lane: Lane | None = None
         # A heap of lane fronts, only while there are several lanes; outdated entries are skipped.
         self._fronts: list[_Front] | None = None
 
@@ -90,19 +91,15 @@ class Key:
     def lanes(self) -> Iterable[Lane]:
         """The lanes with messages."""
         if self._fronts is None:
-            return self._lanes
+            return [self.only_lane] if self.only_lane else []
         return {id(lane): lane for *_, lane in self._fronts if lane.fifo}.values()
-
-    @property
-    def has_one_lane(self) -> bool:
-        """Whether all that is ready is alike."""
-        return self._fronts is None
 
     def head(self) -> Lane:
         """The lane of the next message. There must be one."""
+        if self.only_lane is not None:
+            return self.only_lane
         fronts = self._fronts
-        if fronts is None:
-            return self._lanes[0]
+        assert fronts is not None
         while True:
             _, place, _, lane = fronts[0]
             if lane.fifo and lane.fifo.peek() == place:
@@ -113,12 +110,12 @@ class Key:
         """A lane has its first message."""
         if self._fronts is not None:
             heappush(self._fronts, _front(lane))
-            return
-        self._lanes.append(lane)
-        if len(self._lanes) > 1:
-            self._fronts = [_front(lane) for lane in self._lanes]
+        elif self.only_lane is None:
+            self.only_lane = lane
+        else:
+            self._fronts = [_front(self.only_lane), _front(lane)]
             heapify(self._fronts)
-            self._lanes = []
+            self.only_lane = None
 
     def front_changed(self, lane: Lane) -> None:
         """A lane has another first message than before."""
@@ -127,8 +124,8 @@ class Key:
 
     def lane_closed(self, lane: Lane) -> None:
         """A lane has no message any more."""
-        if self._fronts is None:
-            self._lanes.remove(lane)
+        if self.only_lane is lane:
+            self.only_lane = None
         elif not self.ready:
             self._fronts = None
 
@@ -145,6 +142,15 @@ class Key:
         self.weight = weight
         return changed
 
+    def note_delivery(self, count: int, cost: int, window: int) -> None:
+        """So many messages of so much cost in all have been delivered."""
+        delivered, served = self.delivered, self.served
+        if window != delivered.window:
+            delivered.turn(window)
+            served.turn(window)
+        delivered.total += count
+        served.total += cost
+
     @property
     def needs_record(self) -> bool:
         """Whether a restart would take the weight from another message than the newest."""
@@ -157,7 +163,8 @@ class Key:
         self.weight = 1
         self.newest_place = 0
         self.newest_gone = False
-        self.mixed_weights = False
+        # What is with consumers may come back with any weight.
+        self.mixed_weights = self.in_flight > 0
         self.stored_place = 0
         self.deficit = 0
 

@@ -114,7 +114,9 @@ class Queue:
         """A message was leased before a restart, and still is."""
         message.status = Status.LEASED
         self.leased[message.sequence] = message
-        self._open_key(message.spec.fairness_key).in_flight += 1
+        key = self._open_key(message.spec.fairness_key)
+        key.in_flight += 1
+        key.mixed_weights = True
 
     def remove_delayed(self, message: Message) -> KeyWeight | None:
         """A message is not delayed any more; the key may be forgotten, and its weight record."""
@@ -123,13 +125,15 @@ class Queue:
         key.delayed -= 1
         return self._settle_key(key)
 
-    def remove_leased(self, message: Message) -> None:
-        """A message is not leased any more."""
-        del self.leased[message.sequence]
-        key = self.keys[message.spec.fairness_key]
-        key.in_flight -= 1
-        if not (key.ready or key.delayed or key.in_flight):
-            del self.keys[key.name]
+    def remove_leased(self, *messages: Message) -> None:
+        """Messages are not leased any more."""
+        leased, keys = self.leased, self.keys
+        for message in messages:
+            del leased[message.sequence]
+            key = keys[message.spec.fairness_key]
+            key.in_flight -= 1
+            if not (key.in_flight or key.ready or key.delayed):
+                del keys[key.name]
 
     def pick(self, limit: int, *, now_ns: int, records: list[KeyWeight]) -> list[tuple[int, Spec]]:
         """Take the next messages out of their lanes, by place; weights to store are appended."""
@@ -140,20 +144,24 @@ class Queue:
             key = ring.next_key()
             if key is None:
                 break
-            lane = key.head()
+            lane = key.only_lane or key.head()
             spec = lane.spec
+            cost = spec.cost
             # Within a turn, what is alike goes in one step.
-            count = 1
-            if key.has_one_lane:
-                count = min(limit, key.deficit // spec.cost, key.ready)
-            places = lane.fifo.take(count)
-            key.deficit -= count * spec.cost
-            key.delivered.add(count, window)
-            key.served.add(count * spec.cost, window)
+            if key.deficit < 2 * cost or key.only_lane is None:
+                count = 1
+                place = lane.fifo.take_one()
+                picked.append((place, spec))
+            else:
+                count = min(limit, key.deficit // cost, key.ready)
+                places = lane.fifo.take(count)
+                place = places[-1]
+                picked.extend([(place, spec) for place in places])
+            key.deficit -= count * cost
             key.in_flight += count
+            key.note_delivery(count, count * cost, window)
             limit -= count
-            picked.extend([(place, spec) for place in places])
-            record = self._took_ready(key, lane, places)
+            record = self._took_ready(key, lane, place, count)
             if record is not None:
                 records.append(record)
         return picked
@@ -170,7 +178,8 @@ class Queue:
             message = noted.pop(place, None) if noted else None
             if message is None:
                 message = Message(self, spec, place, place, Status.LEASED)
-            message.status = Status.LEASED
+            else:
+                message.status = Status.LEASED
             message.token = token
             message.due_ns = due_ns
             message.due_wall_ns = due_wall_ns
@@ -213,6 +222,7 @@ class Queue:
             if key.in_flight:
                 fresh = self.keys[key.name] = Key(key.name)
                 fresh.in_flight = key.in_flight
+                fresh.mixed_weights = True
             else:
                 del self.keys[key.name]
         return dropped
@@ -288,21 +298,25 @@ class Queue:
     def _removed_front(self, lane: Lane, place: int) -> KeyWeight | None:
         key = lane.key
         self.ring.before_change(key)
-        record = self._took_ready(key, lane, [place])
+        record = self._took_ready(key, lane, place, 1)
         if key.seat is not None:
             self.ring.after_change(key)
         return record
 
-    def _took_ready(self, key: Key, lane: Lane, places: list[int]) -> KeyWeight | None:
-        key.ready -= len(places)
-        self.ready_count -= len(places)
+    def _took_ready(self, key: Key, lane: Lane, last: int, count: int) -> KeyWeight | None:
+        """So many messages left the front of a lane, the last of them from this place."""
+        key.ready -= count
+        self.ready_count -= count
+        if last == key.newest_place:
+            key.newest_gone = True
+        if key.ready and key.only_lane is not None:
+            # Nearly always: what follows has nothing to do then.
+            return self._weight_record(key) if key.newest_gone else None
         if lane.fifo:
             key.front_changed(lane)
         else:
             del self._lanes[lane.spec]
             key.lane_closed(lane)
-        if places[-1] == key.newest_place:
-            key.newest_gone = True
         if not key.ready:
             # Only a limit lets a key keep what it has saved up; without work it starts anew.
             self.ring.leave(key)

@@ -3,6 +3,10 @@
 The other modules of the core are functions over this; none of them keeps anything of its own.
 """
 
+from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
+
 from fila.core.consumer import Consumer
 from fila.core.effects import (
     DeleteMessages,
@@ -21,6 +25,7 @@ from fila.errors import QueueNotFoundError
 
 # Below the count of the broker's starts in a lease token: so many leases in one start.
 _TOKEN_BITS = 40
+_DUE = attrgetter("due_ns")
 
 
 class State:
@@ -113,14 +118,21 @@ class State:
 
     def end_lease(self, message: Message) -> None:
         """A message is not leased any more; its consumer has room again."""
-        message.queue.remove_leased(message)
-        self.steady_timers.cancel(message, message.due_ns)
-        consumer = self.consumers.get(message.consumer)
-        if consumer is not None:
-            consumer.leases.pop(message, None)
-            consumer.idle_since_ns = self.now_ns
-            self.freed[consumer] = None
-        message.consumer = 0
+        self.end_leases(message.queue, (message,))
+
+    def end_leases(self, queue: Queue, messages: Sequence[Message]) -> None:
+        """The same for messages of one queue."""
+        queue.remove_leased(*messages)
+        timers, consumers = self.steady_timers, self.consumers
+        for due_ns, alike in groupby(messages, _DUE):
+            timers.cancel_all(alike, due_ns)
+        for message in messages:
+            consumer = consumers.get(message.consumer)
+            message.consumer = 0
+            if consumer is not None:
+                consumer.leases.pop(message, None)
+                consumer.idle_since_ns = self.now_ns
+                self.freed[consumer] = None
 
     def cancel_timers(self, message: Message) -> None:
         """Nothing falls due for a message any more."""

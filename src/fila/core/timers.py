@@ -5,7 +5,7 @@ order for that once; so a million items that are due at one moment are no harder
 and an item is handed out exactly when it is due, never before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
@@ -61,13 +61,21 @@ class Timers(Generic[T]):
 
     def cancel(self, item: T, due_ns: int) -> None:
         """Forget an item that was set for this time, if it still waits."""
+        self.cancel_all((item,), due_ns)
+
+    def cancel_all(self, items: Iterable[T], due_ns: int) -> None:
+        """Forget items that were set for this time, those of them that still wait."""
         number = due_ns >> _BUCKET_SHIFT
         bucket = self._buckets.get(number)
-        if bucket is not None and bucket.pop(item, None) is not None:
-            self._count -= 1
-            if not bucket:
-                del self._buckets[number]
-                self._heaps.pop(number, None)
+        if bucket is None:
+            return
+        before = len(bucket)
+        for item in items:
+            bucket.pop(item, None)
+        self._count -= before - len(bucket)
+        if not bucket:
+            del self._buckets[number]
+            self._heaps.pop(number, None)
 
     def take_due(self, now_ns: int, limit: int) -> list[T]:
         """Remove and return what is due, earliest first, at most `limit`."""

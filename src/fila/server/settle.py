@@ -170,12 +170,7 @@ class SettleService:
     def _sequences(self, settlement: pb.Settlement, tokens: Sequence[int]) -> list[int]:
         partition = self._shell.scheduler.partition_of(settlement.queue)
         halves = ids.unpack_ids(settlement.message_ids)
-        lows = halves[1::2]
-        sequences = [ids.sequence_of(low) for low in lows]
-        if not all(ids.belongs_to(low, partition) for low in lows):
-            for index, low in enumerate(lows):
-                if not ids.belongs_to(low, partition):
-                    sequences[index] = _NOBODY
+        sequences = ids.sequences_of(halves[1::2], partition)
         if not all(tokens):
             for index, token in enumerate(tokens):
                 if not token and not self._is_stored(

@@ -188,19 +188,18 @@ def progress_values(messages: Sequence[Message]) -> list[bytes]:
         if message.last_error or message.dead is not None:
             more, tail = _progress_tail(message.last_error, message.dead)
             flags |= more
-        payload = (
-            _pack_progress(
-                message.status,
-                flags,
-                message.place,
-                message.attempts,
-                message.due_wall_ns,
-                message.span_ns,
-                message.token,
-                message.leased_at_ns,
-            )
-            + tail
+        payload = _pack_progress(
+            message.status,
+            flags,
+            message.place,
+            message.attempts,
+            message.due_wall_ns,
+            message.span_ns,
+            message.token,
+            message.leased_at_ns,
         )
+        if tail:
+            payload += tail
         add(payload + _pack_checksum(crc32(payload, _PROGRESS_TABLE)))
     return values
 

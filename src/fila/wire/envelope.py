@@ -19,7 +19,10 @@ _ID_FIELD = b"\x0a\x24"
 _ID_TEXT = slice(2, 38)
 # Field 21, nine bytes: field 1, fixed64.
 _TOKEN_FIELD = b"\xaa\x01\x09\x09"
-_TOKEN = Struct("<4sQ")
+_pack_token = Struct("<4sQ").pack
+# The last twelve digits of an id.
+_ID_TAIL_BITS = 48
+_ID_TAIL_MASK = (1 << _ID_TAIL_BITS) - 1
 
 
 def stored_head(id_high: int) -> bytes:
@@ -29,8 +32,8 @@ def stored_head(id_high: int) -> bytes:
 
 def stored_message(head: bytes, low: int, body: bytes, tail: bytes) -> bytes:
     """One stored message."""
-    text = b"%016x" % low
-    return b"".join((head, text[:4], b"-", text[4:], body, tail))
+    digits = b"%04x-%012x" % (low >> _ID_TAIL_BITS, low & _ID_TAIL_MASK)
+    return b"".join((head, digits, body, tail))
 
 
 def stored_id(stored: bytes) -> str:
@@ -99,7 +102,7 @@ def lease_part(attempts: int, leased_at_ns: int, expires_at_ns: int) -> bytes:
 
 def token_part(token: int) -> bytes:
     """The token of one delivery."""
-    return _TOKEN.pack(_TOKEN_FIELD, token)
+    return _pack_token(_TOKEN_FIELD, token)
 
 
 def length_delimited(field_number: int, size: int) -> bytes:

@@ -63,9 +63,9 @@ def _message_head(size: int) -> bytes:
     return length_delimited(_MESSAGES_FIELD, size)
 
 
-def embedded(stored: bytes, tail: bytes) -> bytes:
-    """A message in two parts as field 1: a whole `ConsumeResponse`, or one item of a list."""
-    return b"".join((_message_head(len(stored) + len(tail)), stored, tail))
+def embedded(stored: bytes, lease: bytes, token: bytes = b"") -> bytes:
+    """A delivered message as field 1: a whole `ConsumeResponse`, or one item of a list."""
+    return b"".join((_message_head(len(stored) + len(lease) + len(token)), stored, lease, token))
 
 
 def work_deliveries(items: Iterable[bytes]) -> bytes:
