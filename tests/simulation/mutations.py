@@ -267,8 +267,10 @@ def stale_token_settles() -> Iterator[None]:
     """A token is not compared with the lease's."""
     original = settlement._live
 
-    def live(queue: Queue, command: Settle) -> tuple[list[Message], tuple[ItemError, ...]]:
-        return original(queue, replace(command, tokens=[0] * len(command.tokens)))
+    def live(
+        state: State, queue: Queue, command: Settle
+    ) -> tuple[list[Message], tuple[ItemError, ...]]:
+        return original(state, queue, replace(command, tokens=[0] * len(command.tokens)))
 
     with patch.object(settlement, "_live", live):
         yield

@@ -47,8 +47,13 @@ def create_queue(state: State, command: CreateQueue) -> None:
         return
     _add_queue(state, partition, command.queue, command.settings)
     if partition.dlq is None:
-        settings = QueueSettings(
-            visibility_timeout_ms=command.settings.visibility_timeout_ms, max_attempts=0
+        # Whoever consumes dead letters is given the same time, and the same pauses.
+        settings = replace(
+            command.settings,
+            max_attempts=0,
+            max_depth=0,
+            on_enqueue_script="",
+            on_failure_script="",
         )
         _add_queue(state, partition, command.queue + DLQ_SUFFIX, settings)
 

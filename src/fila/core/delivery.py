@@ -2,11 +2,13 @@
 
 from collections import deque
 
+from fila.core import letters
 from fila.core.consumer import Consumer
 from fila.core.message import Message
 from fila.core.queue import Queue
 from fila.core.records import KeyWeight
 from fila.core.state import State
+from fila.model import Reason
 
 # So many in one pass, which must not hold the loop; the next pass goes on.
 DELIVERIES_MAX = 2000
@@ -52,15 +54,26 @@ def _serve(state: State, queue: Queue, limit: int) -> list[Message]:
     messages = queue.lease(
         picked, now_ns=state.now_ns, wall_ns=state.wall_ns, token=state.take_tokens(len(picked))
     )
-    for message in messages:
-        if message.expires_at_ns and not message.delivered:
-            state.wall_timers.cancel(message, message.expires_at_ns)
-        message.delivered = True
+    messages = [message for message in messages if not _bury_expired(state, message)]
     if messages:
         state.steady_timers.set_all(messages, messages[0].due_ns)
     _deal(state, called, messages)
     queue.return_takers(called)
     return messages
+
+
+def _bury_expired(state: State, message: Message) -> bool:
+    """Note the first delivery of a message, unless its time ran out before; whether it had."""
+    if message.expires_at_ns and not message.delivered:
+        state.wall_timers.cancel(message, message.expires_at_ns)
+        if letters.has_expired(state, message):
+            queue = message.queue
+            queue.remove_leased(message)
+            letters.bury(state, message, Reason.EXPIRED)
+            state.put_progress(queue.partition, [message])
+            return True
+    message.delivered = True
+    return False
 
 
 def _deal(state: State, called: list[Consumer], messages: list[Message]) -> None:

@@ -34,8 +34,11 @@ def _fall_due(state: State, message: Message) -> None:
             _end_lease(state, message)
         case Status.DELAYED:
             state.put_key_weight(message.queue.remove_delayed(message))
-            state.renew_place(message)
-            state.make_ready(message)
+            if letters.has_expired(state, message):
+                letters.bury(state, message, Reason.EXPIRED)
+            else:
+                state.renew_place(message)
+                state.make_ready(message)
         case Status.READY:
             state.put_key_weight(message.queue.remove_noted(message))
             letters.bury(state, message, Reason.EXPIRED)

@@ -45,6 +45,8 @@ class Gate:
         self._written = 0
         self._synced = 0
         self._held: deque[_Held] = deque()
+        # By consumer: the generation up to which deliveries of it are held.
+        self._holding: dict[int, int] = {}
         # By partition: the greatest sequence accepted up to each generation not yet on disk.
         self._fresh: dict[int, int] = {}
         self._durable: dict[int, int] = {}
@@ -86,6 +88,9 @@ class Gate:
         released = Released()
         while self._held and self._held[0].generation <= generation:
             held = self._held.popleft()
+            for consumer in held.deliveries:
+                if self._holding.get(consumer) == held.generation:
+                    del self._holding[consumer]
             released.replies.extend(held.replies)
             released.add_deliveries(held.deliveries)
             released.closed.extend(held.closed)
@@ -105,15 +110,18 @@ class Gate:
     ) -> tuple[dict[int, list[Delivery]], dict[int, list[Delivery]]]:
         """Those whose messages are on disk, and those of a consumer with one that is not.
 
-        A consumer's batch waits as a whole, so that its order stays.
+        A consumer's batch waits as a whole, and behind those before it, so that its order stays.
         """
-        if not self._fresh:
+        if not self._fresh and not self._holding:
             return deliveries, {}
         ready: dict[int, list[Delivery]] = {}
         waiting: dict[int, list[Delivery]] = {}
         for consumer, batch in deliveries.items():
-            target = waiting if any(map(self._is_fresh, batch)) else ready
-            target[consumer] = batch
+            if consumer in self._holding or any(map(self._is_fresh, batch)):
+                self._holding[consumer] = self._written
+                waiting[consumer] = batch
+            else:
+                ready[consumer] = batch
         return ready, waiting
 
     def _is_fresh(self, delivery: Delivery) -> bool:

@@ -22,6 +22,11 @@ def attempts_used_up(message: Message) -> bool:
     return bool(attempts_max) and message.attempts >= attempts_max
 
 
+def has_expired(state: State, message: Message) -> bool:
+    """Whether a message was not delivered within its time."""
+    return 0 < message.expires_at_ns <= state.wall_ns and not message.delivered
+
+
 def retry(state: State, message: Message, delay_ms: int) -> None:
     """Let a message that is out of all books become ready again, behind all others."""
     if delay_ms:

@@ -13,7 +13,7 @@ from fila.model import NS_PER_MS, ItemError, Reason
 def settle(state: State, command: Settle) -> SettleResult:
     """Carry out one action for each lease that is live; the others are refused one by one."""
     queue = state.queue(command.queue)
-    live, errors = _live(queue, command)
+    live, errors = _live(state, queue, command)
     match command.action:
         case Action.ACK:
             _ack(state, queue, live)
@@ -34,15 +34,23 @@ def release(state: State, queue: Queue, messages: list[Message]) -> None:
     state.put_progress(queue.partition, messages)
 
 
-def _live(queue: Queue, command: Settle) -> tuple[list[Message], tuple[ItemError, ...]]:
+def _live(
+    state: State, queue: Queue, command: Settle
+) -> tuple[list[Message], tuple[ItemError, ...]]:
     live: dict[int, Message] = {}
     missing: list[int] = []
     leased = queue.leased
     replaced = command.partition not in {0, queue.partition.number}
     for index, (sequence, token) in enumerate(zip(command.sequences, command.tokens, strict=True)):
         message = leased.get(sequence)
-        # A message named twice is settled once; the second time there is no lease any more.
-        if message is None or sequence in live or (token != message.token if token else replaced):
+        # A message named twice is settled once; the second time there is no lease any more. One
+        # whose time is over is late, also while others that are due are dealt with first.
+        if (
+            message is None
+            or sequence in live
+            or message.due_ns <= state.now_ns
+            or (token != message.token if token else replaced)
+        ):
             missing.append(index)
         else:
             live[sequence] = message

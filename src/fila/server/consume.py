@@ -27,7 +27,7 @@ class Feed:
         self._queue = queue
         self._changed = asyncio.Event()
         self._end: FilaError | None = None
-        self.outbox = Outbox(shell.storage, self._changed.set)
+        self.outbox = Outbox(shell.storage, self._changed.set, shell.runner.forget)
         self.number = shell.runner.attach(self.outbox)
         shell.streams.add(self)
 

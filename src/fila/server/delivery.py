@@ -10,9 +10,12 @@ from fila.wire.reply import embedded
 
 
 def read_deliveries(
-    storage: Storage, deliveries: Sequence[Delivery]
+    storage: Storage, deliveries: Sequence[Delivery], lost: list[Delivery]
 ) -> Iterator[tuple[bytes, Delivery]]:
-    """Each whose lease is still live, as a field of a response, in order."""
+    """Each whose lease is still live, as a field of a response, in order.
+
+    Those whose bytes can't be read any more, which storage has set aside, are appended to `lost`.
+    """
     live = [
         delivery
         for delivery in deliveries
@@ -22,7 +25,7 @@ def read_deliveries(
     for partition, group in groupby(live, _partition):
         batch = list(group)
         stored = storage.read_messages(partition, [message.sequence for message, _ in batch])
-        yield from _messages(batch, stored)
+        yield from _messages(batch, stored, lost)
 
 
 def _partition(delivery: Delivery) -> int:
@@ -30,13 +33,13 @@ def _partition(delivery: Delivery) -> int:
 
 
 def _messages(
-    batch: Sequence[Delivery], stored: Sequence[bytes | None]
+    batch: Sequence[Delivery], stored: Sequence[bytes | None], lost: list[Delivery]
 ) -> Iterator[tuple[bytes, Delivery]]:
     # Those of one pass have all but the token in common.
     lease, lease_part = (-1, 0, 0), b""
     for delivery, data in zip(batch, stored, strict=True):
-        # What cannot be read, storage has set aside and told of.
         if data is None:
+            lost.append(delivery)
             continue
         message, token = delivery
         found = (message.attempts, message.leased_at_ns, message.due_wall_ns)

@@ -23,12 +23,21 @@ _SMALL_BYTES = 8 * 1024
 
 
 class Outbox:
-    """A sink that collects; `wake` is called when there is something new."""
+    """A sink that collects; `wake` is called when there is something new.
 
-    def __init__(self, storage: Storage, wake: Callable[[], None]) -> None:
+    `forget` is called with deliveries whose messages the disk has lost.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        wake: Callable[[], None],
+        forget: Callable[[Sequence[Delivery]], None],
+    ) -> None:
         self.closed: deque[Closed] = deque()
         self._storage = storage
         self._wake = wake
+        self._forget = forget
         self._waiting: deque[Delivery] = deque()
         # Read already, but too much for the last chunk.
         self._ready: deque[tuple[bytes, Delivery]] = deque()
@@ -84,7 +93,10 @@ class Outbox:
         while self._waiting and not self._ready:
             count = min(self._read_count, len(self._waiting))
             batch = [self._waiting.popleft() for _ in range(count)]
-            self._ready.extend(read_deliveries(self._storage, batch))
+            lost: list[Delivery] = []
+            self._ready.extend(read_deliveries(self._storage, batch, lost))
+            if lost:
+                self._forget(lost)
             small = sum(len(message) for message, _ in self._ready) <= count * _SMALL_BYTES
             self._read_count = min(2 * self._read_count, _READ_MAX) if small else _READ_MIN
         return bool(self._ready)

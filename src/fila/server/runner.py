@@ -153,19 +153,11 @@ class Runner:
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
         """Release leases whose messages never left."""
-        by_queue: dict[str, list[Delivery]] = {}
-        for delivery in deliveries:
-            by_queue.setdefault(delivery[0].queue.name, []).append(delivery)
-        for queue, batch in by_queue.items():
-            self.submit(
-                Settle(
-                    tag=_ignore,
-                    queue=queue,
-                    action=Action.RELEASE,
-                    sequences=[message.sequence for message, _ in batch],
-                    tokens=[token for _, token in batch],
-                )
-            )
+        self._settle_all(deliveries, Action.RELEASE)
+
+    def forget(self, deliveries: Sequence[Delivery]) -> None:
+        """End leases of messages that the disk has lost: nobody could ever settle them."""
+        self._settle_all(deliveries, Action.ACK)
 
     def refuse_new_work(self) -> None:
         """From now on only settles, and what ends streams, are taken."""
@@ -185,6 +177,21 @@ class Runner:
         if self._timer is not None:
             self._timer.cancel()
         self._executor.shutdown(wait=True)
+
+    def _settle_all(self, deliveries: Sequence[Delivery], action: Action) -> None:
+        by_queue: dict[str, list[Delivery]] = {}
+        for delivery in deliveries:
+            by_queue.setdefault(delivery[0].queue.name, []).append(delivery)
+        for queue, batch in by_queue.items():
+            self.submit(
+                Settle(
+                    tag=_ignore,
+                    queue=queue,
+                    action=action,
+                    sequences=[message.sequence for message, _ in batch],
+                    tokens=[token for _, token in batch],
+                )
+            )
 
     def _admit(self, size: int) -> None:
         if self._draining:

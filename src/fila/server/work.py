@@ -54,7 +54,7 @@ class WorkStream:
         self._context = context
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
-        self._outbox = Outbox(shell.storage, self._changed.set)
+        self._outbox = Outbox(shell.storage, self._changed.set, self._runner.forget)
         self._consumer = 0
         self._replies: deque[bytes] = deque()
         # In order of arrival; answered from the front.

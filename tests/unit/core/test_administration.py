@@ -388,3 +388,15 @@ def test_a_setting_is_stored_until_it_is_deleted(driver: Driver) -> None:
 
     driver.restart()
     assert driver.scheduler.config == {}
+
+
+def test_a_dead_letter_queue_gives_its_consumers_the_same_time_and_pauses() -> None:
+    driver = Driver()
+    driver.create(settings=QueueSettings(visibility_timeout_ms=5000, retry_delay_ms=7, max_depth=9))
+
+    settings = driver.scheduler.settings(DLQ)
+
+    assert settings.visibility_timeout_ms == 5000
+    assert settings.retry_delay_ms == 7
+    assert settings.max_depth == 0
+    assert settings.max_attempts == 0

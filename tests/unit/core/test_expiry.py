@@ -3,7 +3,7 @@
 import pytest
 
 from fila.core import expiry
-from fila.model import QueueSettings, Reason, Timing
+from fila.model import NS_PER_S, QueueSettings, Reason, Timing
 from tests.unit.core.driver import DLQ, QUEUE, Driver
 
 
@@ -129,3 +129,39 @@ def test_it_says_when_the_next_thing_is_due(driver: Driver) -> None:
     assert driver.due_ns() == 3
     driver.pass_time(100)
     assert driver.due_ns() is None
+
+
+def test_a_message_whose_delay_and_life_ended_while_nobody_looked_is_not_delivered(
+    driver: Driver,
+) -> None:
+    driver.consume()
+    driver.enqueue(timing=Timing(delay_ms=1000, ttl_ms=1000))
+
+    driver.pass_time(3)
+
+    assert driver.delivered == []
+    assert driver.depth(DLQ) == 1
+
+
+def test_of_more_than_a_pass_can_expire_none_is_delivered_late(driver: Driver) -> None:
+    count = expiry.DUE_MAX + 10
+    driver.enqueue(count, timing=Timing(ttl_ms=1000))
+    driver.now_ns += 2 * NS_PER_S
+    driver.wall_ns += 2 * NS_PER_S
+
+    driver.consume(credit=count)
+    driver.run()
+
+    assert driver.delivered == []
+    assert driver.depth(DLQ) == count
+
+
+def test_of_more_than_a_pass_can_end_none_is_settled_late(driver: Driver) -> None:
+    count = expiry.DUE_MAX + 10
+    driver.enqueue(count)
+    taken = driver.take(count)
+    driver.now_ns += 30 * NS_PER_S
+    driver.wall_ns += 30 * NS_PER_S
+
+    assert len(driver.ack(*taken).errors) == count
+    assert driver.depth() == count

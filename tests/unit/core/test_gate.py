@@ -142,3 +142,33 @@ def test_without_waiting_for_the_disk_everything_leaves_at_once_and_nothing_is_k
 
     assert not gate._accepted
     assert not gate._held
+
+
+def test_a_later_batch_does_not_overtake_one_of_the_same_consumer(driver: Driver) -> None:
+    gate = Gate()
+    gate.pass_through(_enqueue(driver))
+    gate.end_sync(gate.begin_sync())
+    opened = driver.step(
+        c.OpenConsumer(consumer=1, credit=1), c.Subscribe(tag=0, consumer=1, queue=QUEUE)
+    )
+    gate.pass_through(opened)
+    gate.end_sync(gate.begin_sync())
+    (held,) = driver.delivered
+    driver.step(c.SetCredit(consumer=1, credit=0))
+
+    gate.pass_through(_enqueue(driver))
+    fresh = driver.step(c.SetCredit(consumer=1, credit=2))
+    assert _sequences(gate.pass_through(fresh)) == []
+    released = driver.step(
+        c.SetCredit(consumer=1, credit=3),
+        c.Settle(
+            tag=0,
+            queue=QUEUE,
+            action=c.Action.RELEASE,
+            sequences=[held.sequence],
+            tokens=[held.token],
+        ),
+    )
+
+    assert _sequences(gate.pass_through(released)) == []
+    assert _sequences(gate.end_sync(gate.begin_sync())) == [2, 1]

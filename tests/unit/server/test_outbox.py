@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from fila.core import commands as c
 from fila.core.effects import Delivery
 from fila.model import QueueSettings, Spec
@@ -18,7 +20,7 @@ def body(size: int) -> bytes:
 async def delivered(world: World, sizes: list[int]) -> Outbox:
     """An outbox that holds a delivery of each size."""
     queued = asyncio.Event()
-    outbox = Outbox(world.disk, queued.set)
+    outbox = Outbox(world.disk, queued.set, world.runner.forget)
     consumer = world.runner.attach(outbox)
     await world.runner.ask(
         lambda answer: c.CreateQueue(tag=answer, queue="q", settings=QueueSettings())
@@ -120,3 +122,21 @@ async def test_only_one_queues_deliveries_are_taken_back(world: World) -> None:
 
     assert outbox.take_unsent("another") == []
     assert len(outbox.take_unsent("q")) == 2
+
+
+async def test_a_message_that_the_disk_has_lost_is_not_leased_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = await delivered(world, [1, 2, 3])
+    read = world.disk.read_messages
+    monkeypatch.setattr(
+        world.disk,
+        "read_messages",
+        lambda partition, sequences: [None, *read(partition, sequences)[1:]],
+    )
+
+    assert sizes_of(outbox.next_chunk()) == [2, 3]
+    await world.runner.drain()
+
+    assert world.runner.scheduler.summary("q").in_flight == 2
+    assert world.runner.scheduler.summary("q").depth == 2
