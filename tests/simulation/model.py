@@ -123,7 +123,10 @@ class Model:
             case Stage.DELAYED:
                 shelf = self.shelf(msg.queue)
                 shelf.take(msg)
-                shelf.put(msg._replace(stage=Stage.READY, place=place))
+                if 0 < msg.expires <= self.wall and not msg.delivered:
+                    self.bury(part, msg, "EXPIRED", place)
+                else:
+                    shelf.put(msg._replace(stage=Stage.READY, place=place))
             case Stage.READY:
                 self.shelf(msg.queue).take(msg)
                 self.bury(part, msg, "EXPIRED", place)

@@ -52,8 +52,15 @@ def _create(model: Model, command: c.CreateQueue, reply: Reply) -> None:
         return
     part.main = Shelf(name, settings, attempts_limit=settings.max_attempts)
     if part.dlq is None:
-        timeout = settings.visibility_timeout_ms
-        part.dlq = Shelf(sibling, QueueSettings(visibility_timeout_ms=timeout, max_attempts=0))
+        dead = QueueSettings(
+            visibility_timeout_ms=settings.visibility_timeout_ms,
+            max_attempts=0,
+            retry_delay_ms=settings.retry_delay_ms,
+            retry_backoff=settings.retry_backoff,
+            retry_delay_max_ms=settings.retry_delay_max_ms,
+            quantum=settings.quantum,
+        )
+        part.dlq = Shelf(sibling, dead)
 
 
 def _update(model: Model, command: c.UpdateQueue, reply: Reply) -> None:
