@@ -59,7 +59,7 @@ _ROUGH = _CALM | {
 SHAPES = (
     Shape(
         name="backlog",
-        steps=260,
+        steps=400,
         queues=("q",),
         keys=5,
         backlog=160,
@@ -69,7 +69,7 @@ SHAPES = (
     ),
     Shape(
         name="come-and-go",
-        steps=300,
+        steps=480,
         queues=("q",),
         keys=6,
         backlog=60,
@@ -79,7 +79,7 @@ SHAPES = (
     ),
     Shape(
         name="costs",
-        steps=260,
+        steps=400,
         queues=("q", "r"),
         keys=4,
         backlog=90,
@@ -90,7 +90,7 @@ SHAPES = (
     ),
     Shape(
         name="rough",
-        steps=360,
+        steps=620,
         queues=("q", "r", "s"),
         keys=4,
         mixed_weights=True,
@@ -100,7 +100,7 @@ SHAPES = (
     ),
     Shape(
         name="crashes",
-        steps=360,
+        steps=620,
         queues=("q", "r"),
         keys=3,
         mixed_weights=True,
@@ -111,7 +111,7 @@ SHAPES = (
     ),
     Shape(
         name="operators",
-        steps=360,
+        steps=640,
         queues=("q", "r", "r.dlq", "s.dlq", "s"),
         keys=3,
         mixed_weights=True,
@@ -121,7 +121,7 @@ SHAPES = (
     ),
     Shape(
         name="clocks",
-        steps=340,
+        steps=560,
         queues=("q", "r"),
         keys=3,
         timings=0.6,
@@ -129,7 +129,7 @@ SHAPES = (
     ),
     Shape(
         name="short passes",
-        steps=320,
+        steps=420,
         queues=("q", "r", "s"),
         keys=4,
         backlog=40,

@@ -37,6 +37,8 @@ class _Window:
     quantum: int
     weights: dict[str, int]
     spells: dict[str, int]
+    # Which message of a key is the newest may be open; then its weight is as well.
+    certain: bool
     served: dict[str, int]
     newcomers: dict[str, _Newcomer] = field(default_factory=dict)
     joined: dict[str, int] = field(default_factory=dict)
@@ -45,6 +47,11 @@ class _Window:
     run_cost: int = 0
     # After a change of weights what is left of the turn in progress counts for nobody.
     settling: bool = False
+
+    def stands_like(self, other: _Window) -> bool:
+        """Whether nothing has changed that shares depend on."""
+        mine = (self.quantum, self.weights, self.spells, self.certain)
+        return mine == (other.quantum, other.weights, other.spells, other.certain)
 
 
 class Shares:
@@ -78,7 +85,7 @@ class Shares:
             window.settling = key in {window.run_key, ""}
         window.newcomers.pop(key, None)
         self._count_run(window, key, cost)
-        if not window.settling:
+        if window.certain and not window.settling:
             window.total += cost
             window.served[key] += cost
             self._judge_newcomers(window, shelf, key, cost)
@@ -93,14 +100,15 @@ class Shares:
     def _observe(self, shelf: Shelf) -> None:
         quantum = shelf.settings.quantum or self._server_quantum
         weights = {key: max(shelf.weights(key)) for key in shelf.ready}
+        certain = all(len(shelf.weights(key)) == 1 for key in shelf.ready)
         spells = {key: shelf.spells[key] for key in shelf.ready}
         old = self._windows.get(shelf.name)
         if old and old.shelf is not shelf:
             # The queue was deleted and created again.
             old = None
-        if old and (old.quantum, old.weights, old.spells) == (quantum, weights, spells):
+        new = _Window(shelf, quantum, weights, spells, certain, dict.fromkeys(weights, 0))
+        if old and old.stands_like(new):
             return
-        new = _Window(shelf, quantum, weights, spells, dict.fromkeys(weights, 0))
         self._windows[shelf.name] = new
         if old is None:
             new.newcomers = {key: _Newcomer(self._passes) for key in weights}
@@ -108,7 +116,8 @@ class Shares:
             return
         new.run_key = old.run_key
         stayed = {key for key in spells if old.spells.get(key) == spells[key]}
-        changed = quantum != old.quantum or any(old.weights[k] != weights[k] for k in stayed)
+        changed = not old.certain or quantum != old.quantum
+        changed = changed or any(old.weights[k] != weights[k] for k in stayed)
         new.settling = changed or (old.settling and old.run_key in stayed)
         for key in spells:
             if key not in stayed:

@@ -17,7 +17,7 @@ def driver() -> Driver:
 
 
 def test_a_purge_of_nearly_everything_is_stored_as_well(driver: Driver) -> None:
-    # Seed 5: stretches of messages were to be deleted, and no store knew how.
+    # Stretches of messages were to be deleted, and no store knew how.
     kept = driver.enqueue(10)[:2]
     driver.take(2)
     driver.purge()
@@ -30,7 +30,7 @@ def test_a_purge_of_nearly_everything_is_stored_as_well(driver: Driver) -> None:
 def test_a_weight_survives_its_newest_message_with_only_a_delayed_one_behind(
     driver: Driver,
 ) -> None:
-    # Seed 4: the newest message left first, by its priority, and its weight was not stored.
+    # The newest message left first, by its priority, and its weight was not stored.
     driver.enqueue(spec=Spec("a", weight=3))
     driver.enqueue(spec=Spec("a", weight=3, priority=9))
     driver.enqueue(spec=Spec("a", weight=1), timing=Timing(delay_ms=60_000))
@@ -45,7 +45,7 @@ def test_a_weight_survives_its_newest_message_with_only_a_delayed_one_behind(
 def test_a_weight_survives_its_newest_message_when_an_older_one_comes_back(
     driver: Driver,
 ) -> None:
-    # Seed 43: nothing told that the weights had become mixed after the newest message left.
+    # Nothing told that the weights had become mixed after the newest message left.
     driver.enqueue(spec=Spec("a", weight=5))
     oldest = driver.take_one()
     driver.enqueue(spec=Spec("a", weight=1, priority=5))
@@ -61,7 +61,7 @@ def test_a_weight_survives_its_newest_message_when_an_older_one_comes_back(
 
 
 def test_an_operator_removes_nothing_of_a_queue_that_was_created_again(driver: Driver) -> None:
-    # Seed 1533: looked up in a queue that was deleted and created before the command's turn.
+    # Looked up in a queue that was deleted and created before the command's turn.
     sequence = driver.enqueue_one()
     partition = driver.scheduler.partition_of(QUEUE)
     assert driver.storage is not None
