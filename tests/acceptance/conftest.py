@@ -1,10 +1,14 @@
 """What the acceptance tests share."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from tests.acceptance.processes import Broker, running_broker
+
+# A run in the background is started with Ctrl-C ignored, and hands that on to its programs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")

@@ -78,6 +78,21 @@ def run(
 
 
 @contextmanager
+def started(
+    command: list[str], environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that runs beside the test, and not any longer."""
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
 def running_broker(folder: Path, command: list[str] | None = None) -> Iterator[Broker]:
     """A broker with its data in `folder`, stopped at the end."""
     data_dir, log = folder / "data", folder / "broker.log"

@@ -3,12 +3,11 @@
 import json
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.processes import COMMAND, Broker, Finished, clean_environment, run
+from tests.acceptance.processes import COMMAND, Broker, Finished, clean_environment, run, started
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 NOWHERE = "127.0.0.1:1"
@@ -326,17 +325,12 @@ def test_a_reader_that_leaves_is_no_traceback(broker: Broker) -> None:
 def test_ctrl_c_ends_a_consumer_quietly_and_gives_back_what_it_held(broker: Broker) -> None:
     done(broker.fila("queue", "create", "stopped"))
     done(broker.fila("enqueue", "stopped", "x"))
-    process = subprocess.Popen(
-        [*COMMAND, "consume", "stopped"],
-        env=broker.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"x\n"
+    with started([*COMMAND, "consume", "stopped"], broker.environment()) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"x\n"
 
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
 
     assert process.returncode == 130
     # An end of line after the ^C that the terminal shows.

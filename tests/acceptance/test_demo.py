@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.acceptance.processes import COMMAND, clean_environment, run
+from tests.acceptance.processes import COMMAND, clean_environment, run, started
 
 SMALL = ["demo", "--noisy", "600", "--quiet", "5", "--handlers", "4", "--work-ms", "2"]
 SERVICE_TIMES_MAX = 2
@@ -66,16 +66,11 @@ def test_in_a_pipe_it_prints_lines_and_ends_with_both_waits(tmp_path: Path) -> N
 def test_a_demo_that_is_stopped_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "demo"],
-        env=_environment(tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    _wait_for("the demo starts a broker", tmp_path)
+    with started([*COMMAND, "demo"], _environment(tmp_path)) as process:
+        _wait_for("the demo starts a broker", tmp_path)
 
-    process.send_signal(number)
-    _, err = process.communicate(timeout=30)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
 
     assert process.returncode == 130
     assert err.decode().strip() == "fila: demo stopped; its broker and its data are gone"
