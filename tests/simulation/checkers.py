@@ -85,16 +85,24 @@ class Ledger:
 
 
 class Tokens:
-    """Lease tokens are never given twice, whatever happens to the broker."""
+    """Lease tokens are never given twice, whatever happens to the broker, and count up."""
 
     def __init__(self) -> None:
         self._given: set[int] = set()
+        # By consumer: the last that left.
+        self._left: dict[int, int] = {}
 
     def given(self, dealt: Dealt) -> None:
         """A delivery was announced."""
         require(dealt.token, "leases", "a delivery without a token:", dealt)
         require(dealt.token not in self._given, "leases", "token repeated:", dealt)
         self._given.add(dealt.token)
+
+    def left(self, consumer: int, token: int) -> None:
+        """A delivery leaves: behind those that were announced to this consumer before."""
+        before = self._left.get(consumer, 0)
+        require(token > before, "order", "delivery", token, "to", consumer, "overtook", before)
+        self._left[consumer] = token
 
 
 class Durability:

@@ -92,6 +92,21 @@ def delivered_before_enqueue_is_durable() -> Iterator[None]:
 
 
 @contextmanager
+def delivery_overtakes() -> Iterator[None]:
+    """What is on disk leaves at once, though the consumer's deliveries before it still wait."""
+    original = Gate._split
+
+    def split(
+        self: Gate, deliveries: dict[int, list[Delivery]]
+    ) -> tuple[dict[int, list[Delivery]], dict[int, list[Delivery]]]:
+        self._holding.clear()
+        return original(self, deliveries)
+
+    with patch.object(Gate, "_split", split):
+        yield
+
+
+@contextmanager
 def lost_timer() -> Iterator[None]:
     """Every fifth delay is never over."""
     original = State.set_delay_timer
@@ -353,6 +368,7 @@ MUTATIONS: Sequence[Planted] = tuple(
         (deleted_queue_returns, "disk"),
         (deficit_leak, "shares"),
         (cursor_moved_on_look, "shares"),
+        (delivery_overtakes, "order"),
         (order_changed_by_restart, "order"),
         (tail_on_expiry, "order"),
         (priority_ignored_after_release, "order"),

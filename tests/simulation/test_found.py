@@ -60,6 +60,21 @@ def test_a_weight_survives_its_newest_message_when_an_older_one_comes_back(
     assert driver.key("a").weight == 1
 
 
+def test_a_weight_after_a_restart_is_what_it_would_have_been_without(driver: Driver) -> None:
+    # What is leased may come back with another weight, behind what is ready and before the newest.
+    driver.enqueue(spec=Spec("a", weight=5))
+    driver.enqueue(spec=Spec("a", weight=7))
+    first, second = driver.take(2)
+    driver.release(first)
+    driver.enqueue(spec=Spec("a", weight=5, priority=9))
+    driver.ack(driver.take_one())
+
+    driver.restart()
+    driver.release(second)
+
+    assert driver.key("a").weight == 5
+
+
 def test_an_operator_removes_nothing_of_a_queue_that_was_created_again(driver: Driver) -> None:
     # Looked up in a queue that was deleted and created before the command's turn.
     sequence = driver.enqueue_one()

@@ -354,8 +354,9 @@ class World:
             else:
                 self.note(f"lost: {tag}")
         for number, deliveries in released.deliveries.items():
-            for message, _ in deliveries:
+            for message, token in deliveries:
                 self.judge.durability.delivered(message.queue.partition.number, message.sequence)
+                self.judge.tokens.left(number, token)
             consumer = self.broker.streams.get(number)
             if consumer is None or consumer.stream is None:
                 self.give_back(deliveries)
