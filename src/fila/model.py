@@ -25,6 +25,15 @@ class Spec:
     throttle_keys: tuple[str, ...] = ()
     priority: int = 0
     cost: int = 1
+    # Worked out once: lanes, and what is encoded, are looked up by it for each message.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.fairness_key, self.weight, self.throttle_keys, self.priority, self.cost)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,9 @@ def _serve(state: State, queue: Queue, limit: int) -> list[Message]:
     messages = queue.lease(
         picked, now_ns=state.now_ns, wall_ns=state.wall_ns, token=state.take_tokens(len(picked))
     )
-    messages = [message for message in messages if not _bury_expired(state, message)]
+    messages = [
+        message for message in messages if message.delivered or not _bury_expired(state, message)
+    ]
     if messages:
         state.steady_timers.set_all(messages, messages[0].due_ns)
     _deal(state, called, messages)

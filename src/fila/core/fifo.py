@@ -30,8 +30,12 @@ class Fifo:
 
     def extend(self, places: range) -> None:
         """Add places greater than all before."""
-        self._places.extend(places)
-        self._count += len(places)
+        count = len(places)
+        if count == 1:
+            self._places.append(places[0])
+        else:
+            self._places.extend(places)
+        self._count += count
 
     def add(self, place: int) -> None:
         """Add a place wherever it belongs."""

@@ -73,6 +73,14 @@ class Queue:
     def add_fresh(self, spec: Spec, places: range) -> None:
         """Newly accepted messages, alike, behind all others."""
         lane = self._lanes.get(spec)
+        if lane is not None and lane.key.weight == spec.weight:
+            # Behind others of its kind: the key's next message and its weight stay the same.
+            key = lane.key
+            lane.fifo.extend(places)
+            key.note_weight(places[-1], spec.weight)
+            key.ready += len(places)
+            self.ready_count += len(places)
+            return
         key = lane.key if lane else self._open_key(spec.fairness_key)
         self.ring.before_change(key)
         if lane is None:

@@ -62,8 +62,7 @@ def _live(
 
 
 def _ack(state: State, queue: Queue, messages: list[Message]) -> None:
-    for message in messages:
-        state.end_lease(message)
+    state.end_leases(queue, messages)
     state.delete(queue.partition, [message.sequence for message in messages])
 
 

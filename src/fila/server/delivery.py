@@ -36,16 +36,21 @@ def _messages(
     batch: Sequence[Delivery], stored: Sequence[bytes | None], lost: list[Delivery]
 ) -> Iterator[tuple[bytes, Delivery]]:
     # Those of one pass have all but the token in common.
-    lease, lease_part = (-1, 0, 0), b""
+    attempts, leased_at_ns, due_wall_ns, lease_part = -1, 0, 0, b""
     for delivery, data in zip(batch, stored, strict=True):
         if data is None:
             lost.append(delivery)
             continue
         message, token = delivery
-        found = (message.attempts, message.leased_at_ns, message.due_wall_ns)
-        if found != lease:
-            lease, lease_part = found, envelope.lease_part(*found)
-        tail = lease_part + envelope.token_part(token)
+        if (
+            message.leased_at_ns != leased_at_ns
+            or message.due_wall_ns != due_wall_ns
+            or message.attempts != attempts
+        ):
+            attempts, leased_at_ns = message.attempts, message.leased_at_ns
+            due_wall_ns = message.due_wall_ns
+            lease_part = envelope.lease_part(attempts, leased_at_ns, due_wall_ns)
+        part = lease_part
         if message.dead is not None:
-            tail = envelope.dead_letter_part(message.queue.name, message.dead) + tail
-        yield embedded(data, tail), delivery
+            part = envelope.dead_letter_part(message.queue.name, message.dead) + part
+        yield embedded(data, part, envelope.token_part(token)), delivery

@@ -88,9 +88,9 @@ def _put_messages(batch: Batch, put: PutMessages) -> None:
     suffixes = keys.sequence_suffixes(sequences)
     head = envelope.stored_head(put.id_high)
     low = ids.id_low(put.first_sequence, put.partition)
-    tails = _by_spec(
-        put.specs, lambda spec: envelope.stored_tail(spec, put.queue, put.accepted_at_ns)
-    )
+    accepted_at = envelope.accepted_part(put.accepted_at_ns)
+    metadata, queue = envelope.metadata_part, put.queue
+    tails = _by_spec(put.specs, lambda spec: metadata(spec, queue) + accepted_at)
     write, stored_message = batch.put, envelope.stored_message
     start = keys.prefix(Table.MESSAGE, put.partition)
     for suffix, body, tail in zip(suffixes, put.bodies, tails, strict=True):
@@ -102,18 +102,18 @@ def _put_messages(batch: Batch, put: PutMessages) -> None:
 
 
 def _entry_values(put: PutMessages) -> list[bytes]:
-    def value(spec: Spec, times: tuple[int, int] = (0, 0)) -> bytes:
-        return records.entry_value(
-            records.spec_bytes(spec),
+    def head(times: tuple[int, int] = (0, 0)) -> bytes:
+        return records.entry_head(
             in_dlq=put.in_dlq,
             id_high=put.id_high,
             accepted_at_ns=put.accepted_at_ns,
             times=times,
         )
 
-    values = _by_spec(put.specs, value)
+    plain, value = head(), records.entry_value
+    values = _by_spec(put.specs, lambda spec: value(plain, spec))
     for index, times in put.times.items():
-        values[index] = value(put.specs[index], times)
+        values[index] = value(head(times), put.specs[index])
     return values
 
 
@@ -124,10 +124,10 @@ def _by_spec(specs: Sequence[Spec], make: Callable[[Spec], bytes]) -> list[bytes
     first = specs[0]
     if specs[-1] is first and all(spec is first for spec in specs):
         return [make(first)] * len(specs)
-    made: dict[int, bytes] = {}
-    for spec in specs:
-        if id(spec) not in made:
-            made[id(spec)] = make(spec)
+    different = {id(spec): spec for spec in specs}
+    if len(different) == len(specs):
+        return [make(spec) for spec in specs]
+    made = {number: make(spec) for number, spec in different.items()}
     return [made[id(spec)] for spec in specs]
 
 

@@ -9,6 +9,7 @@ import json
 import struct
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from struct import Struct
 from zlib import crc32
 
@@ -106,10 +107,13 @@ class _Reader:
             raise CorruptRecordError("it is longer than its fields")
 
 
+@lru_cache(maxsize=16_384)
 def spec_bytes(spec: Spec) -> bytes:
     """What the scheduler knows of a message, to go into many entries."""
-    head = _SPEC.pack(spec.weight, spec.priority, spec.cost, len(spec.throttle_keys))
-    return head + _text(spec.fairness_key) + b"".join(map(_text, spec.throttle_keys))
+    throttle_keys = spec.throttle_keys
+    head = _SPEC.pack(spec.weight, spec.priority, spec.cost, len(throttle_keys))
+    packed = head + _text(spec.fairness_key)
+    return packed + b"".join(map(_text, throttle_keys)) if throttle_keys else packed
 
 
 def _read_spec(packed: bytes) -> Spec:
@@ -126,28 +130,25 @@ def _read_spec(packed: bytes) -> Spec:
     return spec
 
 
-def entry_value(
-    spec: bytes,
-    *,
-    in_dlq: bool,
-    id_high: int,
-    accepted_at_ns: int,
-    times: tuple[int, int] = (0, 0),
-) -> bytes:
+def entry_head(*, in_dlq: bool, id_high: int, accepted_at_ns: int, times: tuple[int, int]) -> bytes:
+    """What the entries of messages have in common that were accepted together."""
+    return _ENTRY.pack(_IN_DLQ if in_dlq else 0, id_high, accepted_at_ns, *times)
+
+
+def entry_value(head: bytes, spec: Spec) -> bytes:
     """An entry: all but its sequence, so that messages accepted alike share it."""
-    head = _ENTRY.pack(_IN_DLQ if in_dlq else 0, id_high, accepted_at_ns, *times)
-    return seal(Table.ENTRY, head + spec)
+    return seal(Table.ENTRY, head + spec_bytes(spec))
 
 
 def pack_entry(entry: Entry) -> bytes:
     """The same from the record."""
-    return entry_value(
-        spec_bytes(entry.spec),
+    head = entry_head(
         in_dlq=entry.in_dlq,
         id_high=entry.id_high,
         accepted_at_ns=entry.accepted_at_ns,
         times=(entry.deliver_at_ns, entry.expires_at_ns),
     )
+    return entry_value(head, entry.spec)
 
 
 class EntryDecoder:

@@ -17,6 +17,7 @@ from fila.wire._pb import messages_pb2 as pb
 # Field 1, 36 characters.
 _ID_FIELD = b"\x0a\x24"
 _ID_TEXT = slice(2, 38)
+_METADATA_FIELD = 4
 # Field 21, nine bytes: field 1, fixed64.
 _TOKEN_FIELD = b"\xaa\x01\x09\x09"
 _pack_token = Struct("<4sQ").pack
@@ -41,27 +42,22 @@ def stored_id(stored: bytes) -> str:
     return stored[_ID_TEXT].decode()
 
 
-@lru_cache(maxsize=4096)
-def _metadata_part(spec: Spec, queue: str) -> bytes:
-    return pb.Message(
-        metadata=pb.MessageMetadata(
-            fairness_key=spec.fairness_key,
-            weight=spec.weight,
-            throttle_keys=spec.throttle_keys,
-            priority=spec.priority,
-            cost=spec.cost,
-            queue_id=queue,
-        )
+@lru_cache(maxsize=16_384)
+def metadata_part(spec: Spec, queue: str) -> bytes:
+    """What scheduling knows of a message: with `accepted_part`, what follows its own bytes."""
+    metadata = pb.MessageMetadata(
+        fairness_key=spec.fairness_key,
+        weight=spec.weight,
+        throttle_keys=spec.throttle_keys,
+        priority=spec.priority,
+        cost=spec.cost,
+        queue_id=queue,
     ).SerializeToString()
+    return length_delimited(_METADATA_FIELD, len(metadata)) + metadata
 
 
-def stored_tail(spec: Spec, queue: str, accepted_at_ns: int) -> bytes:
-    """What follows an item's own bytes in the stored message."""
-    return _metadata_part(spec, queue) + _accepted_part(accepted_at_ns)
-
-
-@lru_cache(maxsize=64)
-def _accepted_part(accepted_at_ns: int) -> bytes:
+def accepted_part(accepted_at_ns: int) -> bytes:
+    """When a message was accepted."""
     message = pb.Message()
     set_time(message.timestamps.enqueued_at, accepted_at_ns)
     return message.SerializeToString()
