@@ -24,7 +24,7 @@ def depth_and_restart(bench: Bench) -> Iterator[Figure]:
         what = f"CPU per message, {deep_count:,} over {_SHALLOW:,}"
         yield added("W11", what, deep, shallow, must=10, aim=2)
     for keys in (_KEYS,) if bench.quick else (1, _KEYS, 100_000):
-        yield from _memory_and_restart(bench, bench.size(200_000, 1_000_000), keys)
+        yield from _memory_and_restart(bench, bench.size(100_000, 1_000_000), keys)
     if not bench.quick:
         yield from _very_deep(bench)
 
@@ -61,9 +61,9 @@ def _memory_and_restart(bench: Bench, count: int, keys: int) -> Iterator[Figure]
         what=f"killed with {count:,} pending: first delivery",
         value=found["first_at_s"] - again.started_at,
         unit=Unit.SECONDS,
-        # What is demanded for a million.
-        must=10 * count / 1_000_000,
-        aim=2 * count / 1_000_000,
+        # Demanded of a million; less is shown, and meets nothing.
+        must=10 if count >= 1_000_000 else None,
+        aim=2 if count >= 1_000_000 else None,
     )
 
 

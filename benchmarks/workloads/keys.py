@@ -55,7 +55,7 @@ def cardinality(bench: Bench) -> Iterator[Figure]:
     """W10: from ten keys to a hundred thousand."""
     counts = (10, 1_000, 100_000)
     with ExitStack() as stack:
-        variants = _variants(bench, stack, counts, backlog=100_000)
+        variants = _variants(bench, stack, counts, backlog=bench.size(20_000, 200_000))
         interleave(bench, variants, bench.size(10_000, 40_000), bench.size(3, 7))
     few = variants[0]
     yield _cost("W10", "server CPU per message, 10 keys", few)
@@ -95,6 +95,6 @@ def _variants(
         # A broker each: they must not share a heap.
         broker = stack.enter_context(bench.broker())
         queue = bench.queue(broker)
-        bench.fill(broker, queue, backlog, keys=keys)
+        bench.fill(broker, queue, max(backlog, keys), keys=keys)
         variants.append(Variant(broker, queue, keys))
     return variants
