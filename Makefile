@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 SERVER := $(VENV)/.server-installed
 DEV := $(VENV)/.dev-installed
 
-# Tests mostly wait for processes and disks: two at a time, a file each.
+# Two test files at a time, except where brokers are killed and waits are measured: one by one.
 JOBS ?= 2
 SEEDS ?= 300
 SEED ?=
@@ -54,7 +54,10 @@ check: $(DEV) ## format, lint, types, import contracts, wire compatibility
 	$(BIN)/pytest -q tests/test_tidy.py tests/test_public_api.py tests/contract/test_fixed_contract.py
 
 test: $(DEV) ## everything, long proofs at reduced count; at most 15 minutes
-	$(BIN)/pytest -n $(JOBS) --dist loadfile $(ARGS)
+	@status=0; \
+	$(BIN)/pytest -n $(JOBS) --dist loadfile --ignore tests/integration $(ARGS) || status=1; \
+	$(BIN)/pytest tests/integration $(ARGS) || status=1; \
+	exit $$status
 
 prove: $(DEV) ## the long proofs at full length, into proof/
 	FILA_PROVE=1 $(BIN)/pytest --timeout 7200 $(ARGS)
