@@ -60,7 +60,7 @@ test: $(DEV) ## everything, long proofs at reduced count; at most 15 minutes
 	exit $$status
 
 prove: $(DEV) ## the long proofs at full length, into proof/
-	FILA_PROVE=1 $(BIN)/pytest --timeout 7200 $(ARGS)
+	FILA_PROVE=1 $(BIN)/pytest -m proof --timeout 7200 $(ARGS)
 
 sim: $(DEV) ## the simulation; SEEDS=1000 for more, SEED=17 to replay one
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SEED),--seed $(SEED)) $(ARGS)

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests import proof
 from tests.acceptance.processes import COMMAND, clean_environment, run, started
 
 SMALL = ["demo", "--noisy", "600", "--quiet", "5", "--handlers", "4", "--work-ms", "2"]
@@ -112,11 +113,13 @@ def _in_a_terminal(command: list[str], environment: dict[str, str]) -> tuple[str
 
 
 @pytest.mark.slow
+@pytest.mark.proof
 def test_with_its_own_defaults_the_quiet_tenant_waits_two_service_times_at_most(
     tmp_path: Path,
 ) -> None:
     finished = run([*COMMAND, "demo", "--json"], environment=_environment(tmp_path), timeout=110)
 
     fair = json.loads(finished.out)["fair"]
+    proof.record("demo", **json.loads(finished.out))
     # Counted rather than timed: in a service time each handler begins one message.
     assert fair["noisy_begun_meanwhile_p99"] <= SERVICE_TIMES_MAX * 16

@@ -68,6 +68,7 @@ def enqueue_when_there_is_room(client: fila.Client) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.proof
 def test_a_full_disk_refuses_enqueues_and_nothing_else(small_disk: Path) -> None:
     with BrokerProcess(small_disk / "data") as broker, fila.Client(broker.address) as client:
         client.admin.create_queue("disk", visibility_timeout_ms=60_000)
@@ -89,6 +90,7 @@ def test_a_full_disk_refuses_enqueues_and_nothing_else(small_disk: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.proof
 def test_a_broker_killed_on_a_full_disk_starts_again_with_everything(small_disk: Path) -> None:
     with BrokerProcess(small_disk / "data") as broker:
         with fila.Client(broker.address) as client:

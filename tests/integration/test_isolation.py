@@ -78,6 +78,7 @@ async def serve_quiet_tenant(client: fila.AsyncClient, queue: str) -> Waits:
 
 
 @pytest.mark.slow
+@pytest.mark.proof
 async def test_a_quiet_tenant_waits_at_most_two_service_times_longer(broker: BrokerProcess) -> None:
     async with fila.AsyncClient(broker.address) as client:
         for queue in ("alone", "shared"):

@@ -84,6 +84,7 @@ def judge(facts: list[list[str]]) -> dict[str, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(1200)
 def test_a_broker_killed_at_random_keeps_every_promise(tmp_path: Path) -> None:
     chance = random.Random(SEED)

@@ -22,6 +22,7 @@ _SEEDS_TO_NOTICE = 300
 
 
 @pytest.mark.timeout(proof.length(reduced=300, full=7200))
+@pytest.mark.proof
 @pytest.mark.parametrize("first", range(0, SEEDS, _CHUNK))
 def test_the_broker_keeps_its_promises_in_every_world(first: int) -> None:
     stories = _tell_all(range(first, min(first + _CHUNK, SEEDS)))
