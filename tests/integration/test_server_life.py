@@ -1,6 +1,7 @@
 """How a broker starts and ends: what it refuses, what it finishes, what it finds again."""
 
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,8 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from fila import testing
+from fila.storage.rocksdb import RocksStorage
 from fila.wire._pb import admin_pb2 as a
 from fila.wire._pb import messages_pb2 as m
 from fila.wire._pb import service_pb2 as s
@@ -71,6 +74,7 @@ def test_what_a_person_can_get_wrong_is_one_line(tmp_path: Path) -> None:
     assert_one_line(program("--config", tmp_path / "none"), "cannot be read")
     assert_one_line(program("--listen", "nowhere"), "host:port")
     assert_one_line(program("--listen", "nowhere.invalid:1"), "nowhere.invalid")
+    assert_one_line(program("--listen", "n" * 300 + ":1"), "no host has such a name")
     assert_one_line(program("verify", tmp_path / "none"), "none")
     assert_one_line(program(environment={"FILA_STORAGE__FSYNC": "no"}), "FILA_STORAGE__FSYNC")
     assert program("--no-such-flag").returncode == 2
@@ -212,6 +216,31 @@ def test_a_backup_of_a_running_broker_is_a_data_directory(tmp_path: Path) -> Non
         assert [message.payload for message in rpc.lease(queue, 9).messages] == [b"before"]
 
 
+def test_a_long_backup_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, answered = threading.Event(), threading.Event()
+    copy = RocksStorage.checkpoint
+
+    def copy_for_long(store: RocksStorage, target: Path) -> None:
+        begun.set()
+        assert answered.wait(30), "no call was answered while the backup ran"
+        copy(store, target)
+
+    monkeypatch.setattr(RocksStorage, "checkpoint", copy_for_long)
+    with (
+        testing.broker() as broker,
+        Rpc(broker.address) as rpc,
+        ThreadPoolExecutor(1) as elsewhere,
+    ):
+        request = a.BackupRequest(target=str(tmp_path / "copy"))
+        backup = elsewhere.submit(rpc.call, request, a.BackupResponse)
+        assert begun.wait(30)
+        rpc.enqueue(rpc.queue(), b"meanwhile")
+        answered.set()
+        backup.result(30)
+
+    assert program("verify", tmp_path / "copy").returncode == 0
+
+
 def test_a_data_directory_without_a_broker_is_backed_up_too(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "data") as broker, Rpc(broker.address) as rpc:
         queue = rpc.queue()
@@ -248,3 +277,28 @@ def test_low_disk_refuses_enqueues_shows_in_health_and_lets_the_rest_go_on(
 
     assert storage.status == health_pb2.HealthCheckResponse.NOT_SERVING
     assert overall.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_a_client_may_ask_often_whether_the_broker_is_there(tmp_path: Path) -> None:
+    # An idle consumer pings; a broker that took it for abuse would end its stream every minute.
+    settings, ping, goaway = 4, 6, 7
+    with BrokerProcess(tmp_path / "data") as broker:
+        host, _, port = broker.address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(settings))
+            received = connection.makefile("rb")
+            for number in range(5):
+                connection.sendall(_frame(ping, number.to_bytes(8)))
+                kind = 0
+                while kind != ping:
+                    head = received.read(9)
+                    kind = head[3]
+                    received.read(int.from_bytes(head[:3]))
+                    assert kind != goaway, f"after {number} pings"
+                # The interval is what is tested.
+                time.sleep(1.1)
+
+
+def _frame(kind: int, content: bytes = b"") -> bytes:
+    """An HTTP/2 frame of the connection itself, without flags."""
+    return len(content).to_bytes(3) + bytes([kind, 0]) + bytes(4) + content
