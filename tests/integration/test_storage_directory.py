@@ -1,5 +1,8 @@
 """Whose a data directory is, copies of it, and what is checked in it."""
 
+import errno
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ from fila.core.effects import PutConfig
 from fila.errors import DataDirectoryError, StorageError
 from fila.storage import directory, keys, rocksdb
 from fila.storage.engine import Engine
-from fila.storage.rocksdb import RocksStorage
+from fila.storage.rocksdb import RocksEngine, RocksStorage
 from fila.storage.verify import verify
 from tests.contract.storage_samples import body, everything, put_messages, put_queue, state
 
@@ -119,6 +122,55 @@ def test_a_copy_never_goes_over_something_else(path: Path, tmp_path: Path) -> No
     with pytest.raises(StorageError, match="exists already"):
         store.checkpoint(tmp_path)
     store.close()
+
+
+def test_a_copy_that_failed_is_in_nobodys_way(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RocksStorage(path)
+    store.write(everything())
+
+    def fail(_path: Path, _version: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(directory, "write_format", fail)
+        with pytest.raises(StorageError, match="No space left"):
+            store.checkpoint(tmp_path / "copy")
+    store.checkpoint(tmp_path / "copy")
+    store.close()
+
+    assert verify(tmp_path / "copy").ok
+
+
+def test_a_store_is_closed_when_its_copy_is_complete(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RocksStorage(path)
+    store.write(everything())
+    begun, closing = threading.Event(), threading.Event()
+    copy, sync = RocksEngine.checkpoint, RocksStorage.sync
+
+    def copy_for_long(engine: RocksEngine, target: Path) -> None:
+        begun.set()
+        assert closing.wait(30)
+        copy(engine, target)
+
+    def sync_at_the_end(closed: RocksStorage) -> None:
+        sync(closed)
+        closing.set()
+
+    monkeypatch.setattr(RocksEngine, "checkpoint", copy_for_long)
+    with ThreadPoolExecutor(1) as elsewhere:
+        done = elsewhere.submit(store.checkpoint, tmp_path / "copy")
+        assert begun.wait(30)
+        monkeypatch.setattr(RocksStorage, "sync", sync_at_the_end)
+        store.close()
+        done.result(30)
+
+    assert verify(tmp_path / "copy").ok
+    with pytest.raises(StorageError, match="closed"):
+        store.checkpoint(tmp_path / "late")
 
 
 def test_verify_counts_what_is_there(path: Path) -> None:

@@ -51,7 +51,7 @@ class Storage(Protocol):
         """Give back the space of what was deleted since the last call. May run in a thread."""
 
     def checkpoint(self, target: Path) -> None:
-        """Write a consistent copy into a folder that does not exist yet."""
+        """Write a consistent copy into a folder that does not exist yet. May run in a thread."""
 
     def close(self) -> None:
         """Sync and let go."""

@@ -6,6 +6,7 @@ cut what was not synced. `sync` waits; it lets other threads run meanwhile, whic
 
 import logging
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -287,6 +288,7 @@ class RocksStorage(Store):
     def __init__(self, path: Path, *, options: RocksOptions | None = None) -> None:
         self._path = path
         self._reclaiming = Lock()
+        self._copying = Lock()
         self._closed = False
         version = directory.claim(path)
         self._lock = directory.Lock(path)
@@ -327,14 +329,26 @@ class RocksStorage(Store):
 
     def checkpoint(self, target: Path) -> None:
         """Write a consistent copy, a data directory like this one."""
-        if target.exists():
-            raise DataDirectoryError(f"{target} exists already; name a folder that does not")
-        try:
-            target.mkdir(parents=True)
-            self._rocks.checkpoint(target / directory.STORE)
-            directory.write_format(target, directory.FORMAT_VERSION)
-        except OSError as error:
-            raise StorageError(f"can't copy to {target}: {error}") from error
+        with self._copying:
+            if self._closed:
+                raise StorageError(f"can't copy to {target}: the store is closed")
+            try:
+                target.mkdir(parents=True)
+            except FileExistsError:
+                raise DataDirectoryError(
+                    f"{target} exists already; name a folder that does not"
+                ) from None
+            except OSError as error:
+                raise StorageError(f"can't copy to {target}: {error}") from error
+            try:
+                self._rocks.checkpoint(target / directory.STORE)
+                directory.write_format(target, directory.FORMAT_VERSION)
+            except OSError as error:
+                _remove(target)
+                raise StorageError(f"can't copy to {target}: {error}") from error
+            except StorageError:
+                _remove(target)
+                raise
 
     def close(self) -> None:
         """Sync and let go; a second time does nothing."""
@@ -346,7 +360,8 @@ class RocksStorage(Store):
             if self._reclaiming.locked():
                 # A merge in another thread ends early, and only then is there nobody left.
                 self._rocks.stop_merging()
-            with self._reclaiming:
+            # A copy is completed first.
+            with self._reclaiming, self._copying:
                 self._rocks.close()
         finally:
             self._lock.release()
@@ -375,6 +390,11 @@ def _rebuild(path: Path) -> int:
     source.close()
     directory.put_rebuilt_in_place(path)
     return lost + source.damage_count
+
+
+def _remove(unfinished: Path) -> None:
+    """A copy that failed must be in nobody's way, least of all in that of a second attempt."""
+    shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _until(end: bytes) -> ReadOptions:
