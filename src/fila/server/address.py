@@ -18,5 +18,7 @@ def check_free(address: str) -> None:
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(target)
+    except UnicodeError as error:
+        raise ConfigError(f"cannot listen on {address}: no host has such a name") from error
     except OSError as error:
         raise ConfigError(f"cannot listen on {address}: {error.strerror}") from error

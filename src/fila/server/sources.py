@@ -3,6 +3,7 @@
 Every refusal is one line that names the source, the key and what is allowed.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,12 +13,16 @@ from typing import Any, TypeAlias
 
 from fila.errors import ConfigError
 from fila.server.config import LIMIT_BOUNDS, Config
+from fila.wire.names import has_control
 
 SEARCH_PATH = (Path("fila.toml"), Path("/etc/fila/fila.toml"))
 _PREFIX = "FILA_"
 _DATA_DIR_SHORT = "FILA_DATA_DIR"
 _SECTIONS: dict[str, type] = {item.name: item.default_factory for item in fields(Config)}  # type: ignore[misc]
 _MEANINGLESS = ("scheduler", "lease_expiry_check_interval_ms")
+
+# As in the environment: what int() takes besides is a slip of the hand, or endless.
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,30}")
 
 # Section and key, raw value, and where it was found.
 Finding: TypeAlias = tuple[str, str, object, str]
@@ -76,7 +81,8 @@ def _from_file(path: Path) -> Iterator[Finding]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{origin}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    # Besides its own error tomllib lets out what huge numbers and deep brackets end in.
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{origin}: is not valid TOML: {error}") from error
     for section, table in document.items():
         _check_known(origin, "section", section, _SECTIONS)
@@ -120,14 +126,26 @@ def _checked(section: str, key: str, raw: object, origin: str) -> object:
         return _whole_number(raw, low, high, where)
     if not isinstance(raw, str):
         raise ConfigError(f"{where} is {raw!r}; it must be text")
+    if has_control(raw):
+        raise ConfigError(f"{where} is {raw!r}; it must not have control characters")
     choices = item.metadata.get("choices")
     if choices and raw not in choices:
         raise ConfigError(f"{where} is {raw!r}; allowed: {', '.join(choices)}")
     if item.metadata.get("form") == "host:port":
         split_address(raw, where)
-    if item.metadata.get("form") == "path" and not raw:
-        raise ConfigError(f"{where} is empty; it must be a path")
+    if item.metadata.get("form") == "path":
+        _check_path(raw, where)
     return raw
+
+
+def _check_path(raw: str, where: str) -> None:
+    if not raw:
+        raise ConfigError(f"{where} is empty; it must be a path")
+    try:
+        Path(raw).expanduser()
+    except RuntimeError as error:
+        user = Path(raw).parts[0]
+        raise ConfigError(f"{where} is {raw!r}; {user} is nobody's home directory") from error
 
 
 def _bounds(metadata: Mapping[str, int]) -> tuple[int, int]:
@@ -137,10 +155,7 @@ def _bounds(metadata: Mapping[str, int]) -> tuple[int, int]:
 def _whole_number(raw: object, low: int, high: int, where: str) -> int:
     value = raw
     if isinstance(raw, str):
-        try:
-            value = int(raw)
-        except ValueError:
-            value = None
+        value = int(raw) if _WHOLE_NUMBER.fullmatch(raw) else None
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise ConfigError(f"{where} is {raw!r}; it must be a whole number from {low} to {high}")
     return value

@@ -76,6 +76,13 @@ def test_variables_of_other_programs_are_left_alone() -> None:
         ("[server]\ndata_dir = ''", ["server.data_dir", "empty"]),
         ("server = 1", ["must be a section"]),
         ("[server", ["not valid TOML"]),
+        ("a = " + "[" * 100_000, ["not valid TOML"]),
+        ("[scheduler]\nquantum = " + "9" * 5000, ["not valid TOML"]),
+        ("[scheduler]\nquantum = '" + "9" * 5000 + "'", ["scheduler.quantum", "whole number"]),
+        ("[scheduler]\nquantum = ' 1_0 '", ["scheduler.quantum", "whole number"]),
+        ('[server]\ndata_dir = "a\\u0000b"', ["server.data_dir", "control characters"]),
+        ('[server]\nlisten_addr = "a\\u0000:1"', ["server.listen_addr", "control characters"]),
+        ("[server]\ndata_dir = '~nobody-has-this-name/x'", ["server.data_dir", "home directory"]),
     ],
 )
 def test_a_mistake_in_the_file_is_one_line_that_says_what_is_allowed(
