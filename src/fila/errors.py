@@ -32,6 +32,16 @@ class FilaError(Exception):
 
     code: ClassVar[str] = "INTERNAL"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies and pickles keep the text: some kinds make theirs from what they are given."""
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[FilaError], args: tuple[object, ...]) -> FilaError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
+
 
 class RejectedError(FilaError):
     """The broker understood and refused; the same request will be refused again."""

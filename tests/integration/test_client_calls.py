@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -328,3 +328,44 @@ def test_a_closed_client_says_so(broker: BrokerProcess, queue: str) -> None:
 
     with pytest.raises(RuntimeError, match="closed"):
         client.enqueue(queue, b"")
+
+
+def test_a_settle_after_the_end_says_so(broker: BrokerProcess, queue: str) -> None:
+    client = fila.Client(broker.address)
+    client.enqueue(queue, b"")
+    (message,) = client.lease(queue)
+    client.close()
+
+    with pytest.raises(RuntimeError, match="the client is closed"):
+        client.ack(message)
+
+
+def test_a_name_that_can_not_be_sent_is_refused_at_once(client: fila.Client, queue: str) -> None:
+    message = fila.NewMessage(b"")
+    calls: list[Callable[[str], object]] = [
+        lambda name: client.enqueue(name, b""),
+        lambda name: client.enqueue_batch(name, [message]),
+        client.lease,
+        lambda name: next(client.consume(name)),
+        lambda name: next(client.consume([name])),
+        lambda name: next(client.consume(queue, name=name)),
+    ]
+    for call in calls:
+        with pytest.raises(fila.errors.InvalidArgumentError, match="can't be sent"):
+            call("\ud800")
+        with pytest.raises(TypeError):
+            call(5)  # type: ignore[arg-type]
+
+
+def test_an_error_text_of_any_kind_is_sent(client: fila.Client, queue: str) -> None:
+    client.admin.update_queue(queue, max_attempts=1)
+    client.enqueue_batch(queue, [fila.NewMessage(b"")] * 2)
+    (leased,) = client.lease(queue)
+    client.nack(leased, "no such file: \udcff")
+    client.nack(next(client.consume(queue)), "no such file: \udcff")
+    client.flush()
+
+    for dead in client.lease(f"{queue}.dlq", 2):
+        assert dead.dead_letter is not None
+        assert dead.dead_letter.last_error == r"no such file: \udcff"
+    assert client.admin.stats(f"{queue}.dlq").in_flight == 2

@@ -337,3 +337,35 @@ async def test_a_broker_that_freezes_leaves_the_outcome_unknown(tmp_path: Path) 
 
     assert found.count(b"lasting") == 1
     assert found.count(b"frozen") <= 1
+
+
+async def test_a_stuck_handler_gets_nothing_from_a_broker_that_comes_back(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with BrokerProcess(data) as broker:
+        address = broker.address
+        client = fila.AsyncClient(address, timeout=30)
+        await client.admin.create_queue("q")
+        await fill(client, "q", 1000)
+        consumer = client.consume("q")
+        # Fast at first, so that there is credit for many; the last one is never finished.
+        for _ in range(100):
+            await client.ack(await anext(consumer))
+        stuck = await anext(consumer)
+
+        async def has_no_credit() -> bool:
+            return await credits_seen(client, "q") == {0}
+
+        await until(has_no_credit)
+        broker.kill()
+    with BrokerProcess(data, listen=address):
+
+        async def is_back() -> bool:
+            return bool(await client.admin.consumers("q"))
+
+        await until(is_back)
+
+        assert await credits_seen(client, "q") == {0}
+        await client.ack(stuck)
+        await client.ack(await asyncio.wait_for(anext(consumer), 10))
+        await consumer.close()
+        await client.close()

@@ -313,3 +313,100 @@ def test_a_signal_ends_the_worker_after_its_work(
         assert program.wait(20) == 0
         assert rest == "finished\nended\n"
         assert client.admin.stats("signals").depth == 0
+
+
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+RAISED = [
+    FileNotFoundError("no such file: \udcff"),
+    fila.Retry(after=-1),
+    fila.Retry(after=float("nan")),
+    fila.Reject(),
+    StopIteration(),
+    GeneratorExit(),
+    asyncio.CancelledError(),
+    UnprintableError(),
+    type("Outcome", (BaseException,), {})(),
+]
+
+
+@pytest.fixture
+def unlogged(caplog: pytest.LogCaptureFixture) -> None:
+    """Keep what was raised out of the report: not every runner can carry such texts."""
+    caplog.set_level(logging.CRITICAL, "fila.worker")
+
+
+@pytest.mark.usefixtures("unlogged")
+@pytest.mark.parametrize("raised", RAISED, ids=lambda raised: type(raised).__name__)
+async def test_whatever_a_handler_raises_in_a_thread_settles_its_message(
+    client: fila.AsyncClient, queue: str, raised: BaseException
+) -> None:
+    @client.worker(queue)
+    def fail(message: fila.Message) -> None:
+        raise raised
+
+    await assert_rejected(client, fail, queue)
+
+
+# How a coroutine is closed is not how a handler fails.
+@pytest.mark.usefixtures("unlogged")
+@pytest.mark.parametrize(
+    "raised",
+    [error for error in RAISED if not isinstance(error, GeneratorExit)],
+    ids=lambda raised: type(raised).__name__,
+)
+async def test_whatever_a_handler_raises_in_a_task_settles_its_message(
+    client: fila.AsyncClient, queue: str, raised: BaseException
+) -> None:
+    @client.worker(queue)
+    async def fail(message: fila.Message) -> None:
+        raise raised
+
+    await assert_rejected(client, fail, queue)
+
+
+async def assert_rejected(client: fila.AsyncClient, worker: fila.AsyncWorker, queue: str) -> None:
+    await client.admin.update_queue(queue, visibility_timeout_ms=600_000, max_attempts=1)
+    await client.enqueue(queue, b"")
+    await run_until_empty(client, worker, queue)
+
+    assert len(await client.lease(f"{queue}.dlq", 10)) == 1
+
+
+async def test_a_plain_function_around_an_async_one_is_awaited(
+    client: fila.AsyncClient, queue: str
+) -> None:
+    done = []
+
+    async def handle(message: fila.Message) -> None:
+        await asyncio.sleep(0)
+        done.append(message.payload)
+
+    @client.worker(queue)
+    def process(message: fila.Message) -> object:
+        return handle(message)
+
+    await client.enqueue(queue, b"x")
+    await run_until_empty(client, process, queue)
+
+    assert done == [b"x"]
+
+
+async def test_a_worker_that_is_stopped_before_it_runs_does_not_run(
+    client: fila.AsyncClient, queue: str
+) -> None:
+    @client.worker(queue)
+    async def process(message: fila.Message) -> None:
+        """Never called."""
+
+    running = asyncio.create_task(process.run())
+    await process.stop()
+    await asyncio.wait_for(running, 5)
+
+    running = asyncio.create_task(process.run())
+    await asyncio.sleep(0)
+    await process.stop()
+    await asyncio.wait_for(running, 5)

@@ -14,20 +14,20 @@ from fila.client.admin import AsyncAdmin
 from fila.client.connection import DEADLINE_S, SERVICE
 from fila.client.consumer import AsyncConsumer, Subscribe
 from fila.client.credit import CreditPolicy
-from fila.client.items import encode_item, encode_new, encode_options, milliseconds
+from fila.client.items import check_text, encode_item, encode_new, encode_options, milliseconds
 from fila.client.leases import Grant, LeaseBook
 from fila.client.message import Message, NewMessage
 from fila.client.producer import Producer
 from fila.client.session import Session
 from fila.client.settling import (
     ACK,
-    ERROR_CHARS_MAX,
     RELEASE,
     UNANSWERED_MAX,
     Action,
     Extend,
     Nack,
     Refusal,
+    error_text,
 )
 from fila.client.subscription import Subscription
 from fila.client.worker import AsyncWorker, Handler
@@ -80,13 +80,17 @@ class AsyncClient:
         session = self._session
         if session is not None and session.is_usable():
             return session
-        if self._closed:
-            raise RuntimeError("the client is closed; make a new one")
+        self.check_open()
         # Never opened, or a child of the process that did, or another asyncio.run().
         self._refusals.clear()
         self._doubts.clear()
         session = self._session = Session(self.addr, self._refused)
         return session
+
+    def check_open(self) -> None:
+        """Refuse what comes after `close`."""
+        if self._closed:
+            raise RuntimeError("the client is closed; make a new one")
 
     def _refused(self, refusal: Refusal) -> None:
         refusal.error.add_note(f"message {refusal.message.id} of queue {refusal.message.queue!r}")
@@ -202,6 +206,7 @@ class AsyncClient:
     ) -> tuple[Subscribe, CreditPolicy]:
         """How a consumer of these queues starts, and its credit."""
         policy = CreditPolicy(_fixed_credit(prefetch))
+        check_text("name", name or "")
 
         def subscribe(on_ready: Callable[[], None]) -> tuple[Session, Subscription]:
             session = self._open()
@@ -225,6 +230,7 @@ class AsyncClient:
         function runs in a thread. A stopped worker waits `grace` seconds for what runs.
         """
         credit = _fixed_credit(concurrency)
+        check_text("name", name or "")
 
         def subscribe(
             on_ready: Callable[[], None], on_refusal: Callable[[Refusal], None]
@@ -252,6 +258,8 @@ class AsyncClient:
         names = [queues] if isinstance(queues, str) else list(dict.fromkeys(queues))
         if not names:
             raise InvalidArgumentError("name at least one queue")
+        for each in names:
+            check_text("queue", each)
         subscription = Subscription(
             session.connection,
             names,
@@ -269,6 +277,7 @@ class AsyncClient:
         Their leases are not renewed by themselves: `extend` those that take long.
         """
         session = self._open()
+        check_text("queue", queue)
         try:
             request = pb.LeaseRequest(
                 queue=queue, max_messages=max_messages, wait_ms=milliseconds("wait", wait)
@@ -297,7 +306,7 @@ class AsyncClient:
     ) -> None:
         """The attempt failed: again after the queue's backoff, or `delay`, or never."""
         delay_ms = milliseconds("delay", delay)
-        await self._settle(message, Nack(error[:ERROR_CHARS_MAX], delay_ms, dead_letter))
+        await self._settle(message, Nack(error_text(error), delay_ms, dead_letter))
 
     async def release(self, message: Message) -> None:
         """The message was not started: back to its place, no attempt counted."""
@@ -319,8 +328,12 @@ class AsyncClient:
 
     def raise_refusal(self) -> None:
         """Raise a settle's failure that nobody was told of yet."""
-        if self._refusals:
-            raise self._refusals.popleft()
+        try:
+            refusal = self._refusals.popleft()
+        except IndexError:
+            # Another thread was told.
+            return
+        raise refusal
 
     async def make_room(self) -> None:
         """Wait until settles may be added again."""
@@ -375,6 +388,8 @@ class AsyncClient:
 def _fixed_credit(prefetch: Prefetch) -> int | None:
     if prefetch == "auto":
         return None
+    if not isinstance(prefetch, int):
+        raise TypeError(f"a credit must be int, not {type(prefetch).__name__}")
     if not 1 <= prefetch <= _CREDIT_LIMIT:
         raise InvalidArgumentError(f"{prefetch!r} is no credit; give 1 to {_CREDIT_LIMIT}")
     return prefetch

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from fila.client.items import check_text
 from fila.errors import FilaError
 from fila.wire._pb import service_pb2 as pb
 
@@ -143,6 +144,8 @@ class Batcher(Generic[T]):
         self.outstanding_bytes += batch.size
 
     def _line(self, queue: str) -> _Line[T]:
+        # Here, once for many items, and before any of them is in the books.
+        check_text("queue", queue)
         line: _Line[T] = _Line()
         self._lines[queue] = line
         return line

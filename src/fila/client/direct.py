@@ -42,7 +42,7 @@ class DirectSettler:
 
     async def flush(self) -> None:
         """Return when every settle has its answer."""
-        while self._pipeline.outstanding:
+        while self._pipeline.outstanding and self._sender is not None:
             await self._settled.wait()
 
     async def _send_all(self) -> None:

@@ -7,10 +7,12 @@ from functools import lru_cache
 
 from fila.client.message import NewMessage
 from fila.errors import InvalidArgumentError
+from fila.model import DELAY_MAX_MS
 from fila.wire._pb import messages_pb2
 from fila.wire.envelope import length_delimited
 
-_DURATION_MAX_S = 1e12
+# What the broker takes.
+_DURATION_MAX_S = DELAY_MAX_MS / 1000
 _FREQUENT_CHARS_MAX = 64
 # EnqueueBatchRequest.items; of an item: headers, payload, options; of a header: name, value.
 _ITEM, _HEADERS, _PAYLOAD, _OPTIONS, _NAME, _VALUE = 2, 2, 3, 20, 1, 2
@@ -79,6 +81,16 @@ def _header(name: str, value: str) -> bytes:
 _frequent_header = lru_cache(maxsize=1024)(_header)
 
 
+def check_text(what: str, text: str) -> None:
+    """Refuse what can't travel as a string before anything is sent."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} must be str, not {type(text).__name__}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"{what} can't be sent: {error.reason}") from error
+
+
 def _as_bytes(payload: bytearray | memoryview) -> bytes:
     if isinstance(payload, bytearray | memoryview):
         return bytes(payload)
@@ -109,6 +121,8 @@ def encode_options(
         and ttl is None
     ):
         return None
+    if isinstance(throttle_keys, str):
+        raise TypeError("throttle_keys must be a sequence of str, not one str")
     try:
         options = messages_pb2.MessageOptions(
             fairness_key=fairness_key,
@@ -132,7 +146,7 @@ def milliseconds(name: str, seconds: float | None) -> int | None:
     if seconds is None:
         return None
     if not 0 <= seconds <= _DURATION_MAX_S:
-        raise InvalidArgumentError(f"{name} is {seconds}; it must be seconds, 0 or more")
+        raise InvalidArgumentError(f"{name} is {seconds}; it must be seconds, from 0 to a century")
     return math.ceil(seconds * 1000)
 
 

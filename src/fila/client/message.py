@@ -154,8 +154,16 @@ class Message:
         dead = self._pb.dead_letter
         return DeadLetter(dead.reason, dead.last_error, dead.source_queue, moment(dead.dead_at))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """What was sent travels to another process; the lease stays with this object."""
+        return _without_lease, (self._pb.SerializeToString(), self.token)
+
     def __repr__(self) -> str:
         return f"<Message {self.id} of {self.queue!r}, {self.attempts} failed attempts>"
+
+
+def _without_lease(content: bytes, token: int) -> Message:
+    return Message(pb.Message.FromString(content), token=token)
 
 
 def moment(stamp: Timestamp) -> datetime:

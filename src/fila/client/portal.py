@@ -35,9 +35,19 @@ class Portal:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_forever()
+            while self._runs():
+                pass
         finally:
             asyncio.set_event_loop(None)
+
+    def _runs(self) -> bool:
+        """Run the loop; whether it must go on."""
+        try:
+            self._loop.run_forever()
+        except (KeyboardInterrupt, SystemExit):
+            # No signal comes to this thread: a handler raised it, and others need the loop.
+            return True
+        return False
 
     def post(self, job: Callable[[], object]) -> None:
         """Run a job on the loop, soon; jobs run in the order in which they were posted."""
@@ -56,7 +66,11 @@ class Portal:
         self._awake = False
         inbox = self._inbox
         for _ in range(len(inbox)):
-            inbox.popleft()()
+            try:
+                inbox.popleft()()
+            except Exception as error:  # noqa: BLE001 - those behind it belong to other threads
+                context = {"message": "a job of a fila client failed", "exception": error}
+                self._loop.call_exception_handler(context)
 
     def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Await something on the loop and return its result here."""

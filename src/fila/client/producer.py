@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 import os
 import random
 import time
@@ -232,8 +233,6 @@ def _fail(ticket: Ticket | None, error: FilaError) -> None:
     """Each caller gets an exception of its own: they gather tracebacks."""
     if ticket is None or ticket.done():
         return
-    own = error.__class__.__new__(error.__class__)
-    own.__dict__.update(error.__dict__)
-    Exception.__init__(own, *error.args)
+    own = copy.copy(error)
     own.__cause__ = error.__cause__
     ticket.set_exception(own)

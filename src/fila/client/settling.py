@@ -14,7 +14,17 @@ from fila.errors import FilaError, LeaseNotFoundError, OutcomeUnknownError
 from fila.wire._pb import service_pb2 as pb
 
 UNANSWERED_MAX = 10_000
-ERROR_CHARS_MAX = 1000
+_ERROR_CHARS_MAX = 1000
+
+
+def error_text(text: str) -> str:
+    """As much of an error's text as travels, and nothing that UTF-8 can't carry."""
+    if not isinstance(text, str):
+        raise TypeError(f"error must be str, not {type(text).__name__}")
+    if len(text) > _ERROR_CHARS_MAX:
+        text = text[: _ERROR_CHARS_MAX - 1] + "…"
+    # A file name that is no text ends up in many a message.
+    return text.encode(errors="backslashreplace").decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,7 @@ class Subscription:
         self._stop_wanted = False
         self._closing = False
         self._is_connected = False
+        self._is_over = False
         self._work = asyncio.Event()
         self._settled = asyncio.Event()
         self._backoff = Backoff(random.random)
@@ -111,8 +112,8 @@ class Subscription:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can be settled through it any more."""
-        return self._task.done()
+        """Whether nothing can be settled through it any more; `failure` then says why."""
+        return self._is_over
 
     async def flush(self) -> None:
         """Return when every settle has its answer."""
@@ -164,7 +165,8 @@ class Subscription:
 
     async def _one_stream(self) -> None:
         async with self._connection.stream(SERVICE + "Work") as stream:
-            await stream.write(self._open_request())
+            for request in self._open_requests():
+                await stream.write(request)
             for queue in self._queues if not self._stop_wanted else ():
                 await stream.write(_encoded(subscribe=pb.WorkSubscribe(queue=queue)))
             self._work.set()
@@ -178,13 +180,16 @@ class Subscription:
                 ticker.cancel()
                 await asyncio.gather(writer, ticker, return_exceptions=True)
 
-    def _open_request(self) -> bytes:
-        self.credit_sent = self._policy.credit
-        return _encoded(
+    def _open_requests(self) -> Iterator[bytes]:
+        self.credit_sent = credit = self._policy.credit
+        yield _encoded(
             open=pb.WorkOpen(
-                credit=self.credit_sent, release_on_disconnect=True, consumer_name=self._name
+                credit=max(1, credit), release_on_disconnect=True, consumer_name=self._name
             )
         )
+        if not credit:
+            # An opening without credit would have the broker's default.
+            yield _encoded(credit=pb.WorkCredit(credit=0))
 
     def _lose_stream(self) -> None:
         self._pipeline.lost()
@@ -192,8 +197,6 @@ class Subscription:
         # started here. One that crashed did not: it is told, and keeps the leases of what runs.
         self._release(len(self.buffer))
         self.book.doubt()
-        if not self._pipeline.outstanding:
-            self._settled.set()
         if not self._pipeline.outstanding:
             self._settled.set()
 
@@ -205,6 +208,8 @@ class Subscription:
             elif error is not None:
                 _log.error("fila: a consumer stopped by mistake", exc_info=error)
                 self.failure = FilaError(f"the consumer stopped by mistake: {error!r}")
+        # Only now: other threads look at the failure when they see this.
+        self._is_over = True
         self.buffer.clear()
         self.book.clear()
         for message, action in self._pipeline.give_up():

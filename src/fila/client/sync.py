@@ -15,12 +15,12 @@ from fila.client.message import Message, NewMessage
 from fila.client.portal import Portal, portal
 from fila.client.settling import (
     ACK,
-    ERROR_CHARS_MAX,
     RELEASE,
     UNANSWERED_MAX,
     Action,
     Extend,
     Nack,
+    error_text,
 )
 from fila.client.sync_admin import Admin
 from fila.client.sync_consumer import Consumer
@@ -160,7 +160,7 @@ class Client:
     ) -> None:
         """The attempt failed: again after the queue's backoff, or `delay`, or never."""
         delay_ms = milliseconds("delay", delay)
-        self._settle(message, Nack(error[:ERROR_CHARS_MAX], delay_ms, dead_letter))
+        self._settle(message, Nack(error_text(error), delay_ms, dead_letter))
 
     def release(self, message: Message) -> None:
         """The message was not started: back to its place, no attempt counted."""
@@ -173,6 +173,7 @@ class Client:
     def _settle(self, message: Message, action: Action) -> None:
         if message.grant is None:
             raise LeaseNotFoundError(message.queue)
+        self._client.check_open()
         way = portal()
         if message.grant.holder.unsettled + way.backlog >= UNANSWERED_MAX:
             way.call(self._client.make_room)
@@ -210,7 +211,10 @@ class Worker:
             way.call(self._worker.run)
 
     def stop(self) -> None:
-        """Ask for no more messages; `run` returns when those that run are done."""
+        """Ask for no more messages; `run` returns when those that run are done.
+
+        Before the first `run` it makes that one return at once.
+        """
         portal().post(self._worker.request_stop)
 
 

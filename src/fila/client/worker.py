@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from fila.client.items import milliseconds
 from fila.client.message import Message, Reject, Retry
-from fila.client.settling import ACK, ERROR_CHARS_MAX, Action, Nack, Refusal
+from fila.client.settling import ACK, Action, Nack, Refusal, error_text
 from fila.client.subscription import Subscription
-from fila.errors import LeaseNotFoundError, OutcomeUnknownError
+from fila.errors import FilaError, LeaseNotFoundError, OutcomeUnknownError
 
 _log = logging.getLogger("fila.worker")
 _FLUSH_S = 5.0
@@ -39,6 +39,8 @@ class AsyncWorker:
         self._threads: ThreadPoolExecutor | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._stop: asyncio.Event | None = None
+        # Whether the first run was asked to stop before it began.
+        self._stop_early: bool | None = False
 
     def __call__(self, message: Message) -> Awaitable[object] | object:
         """Call the handler itself."""
@@ -49,6 +51,9 @@ class AsyncWorker:
         if self._stop is not None:
             raise RuntimeError("this worker is running already")
         self._stop = asyncio.Event()
+        if self._stop_early:
+            self._stop.set()
+        self._stop_early = None
         if not self._is_async:
             self._threads = ThreadPoolExecutor(self._concurrency, "fila-worker")
         subscription = self._subscription = self._subscribe(self._start_some, self._refused)
@@ -67,13 +72,18 @@ class AsyncWorker:
             raise subscription.failure
 
     async def stop(self) -> None:
-        """Ask for no more messages; `run` returns when those that run are done."""
+        """Ask for no more messages; `run` returns when those that run are done.
+
+        Before the first `run` it makes that one return at once.
+        """
         self.request_stop()
 
     def request_stop(self) -> None:
         """`stop` for callers that can't await."""
         if self._stop is not None:
             self._stop.set()
+        elif self._stop_early is not None:
+            self._stop_early = True
 
     async def _finish(self, subscription: Subscription) -> None:
         subscription.stop()
@@ -107,7 +117,8 @@ class AsyncWorker:
             self._start_some()
 
     async def _handle(self, subscription: Subscription, message: Message) -> None:
-        action = await self._outcome(message)
+        failure = await self._failure(message)
+        action = ACK if failure is None else _verdict(message, failure)
         if message.grant is None:
             self._lost_lease(message)
         elif not subscription.is_over:
@@ -119,21 +130,31 @@ class AsyncWorker:
             message.id,
         )
 
-    async def _outcome(self, message: Message) -> Action:
+    async def _failure(self, message: Message) -> BaseException | None:
+        """Run the handler to its end; what it raised."""
+        task = asyncio.current_task()
         try:
             if self._threads is None:
-                await self._handler(message)  # type: ignore[misc]
+                result = self._handler(message)
             else:
                 loop = asyncio.get_running_loop()
-                await loop.run_in_executor(self._threads, self._handler, message)
-        except Retry as retry:
-            return Nack(error=_bounded(retry.reason), delay_ms=milliseconds("after", retry.after))
-        except Reject as reject:
-            return Nack(error=_bounded(reject.reason), dead_letter=True)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises
-            _log.warning("fila: the handler failed on message %s", message.id, exc_info=error)
-            return Nack(error=_bounded(f"{type(error).__name__}: {error}"))
-        return ACK
+                call = functools.partial(_call, self._handler, message)
+                result, failure = await loop.run_in_executor(self._threads, call)
+                if failure is not None:
+                    return failure
+            # A plain function may return what is to be awaited: a wrapper around an async one.
+            if inspect.isawaitable(result):
+                await result
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except asyncio.CancelledError as error:
+            if task is not None and task.cancelling():
+                raise
+            # Something that the handler waited for was cancelled.
+            return error
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises
+            return error
+        return None
 
     def _refused(self, refusal: Refusal) -> None:
         if isinstance(refusal.error, LeaseNotFoundError):
@@ -144,5 +165,34 @@ class AsyncWorker:
             _log.error("fila: message %s: %s", refusal.message.id, refusal.error)
 
 
-def _bounded(text: str) -> str:
-    return text if len(text) <= ERROR_CHARS_MAX else text[: ERROR_CHARS_MAX - 1] + "…"
+def _call(
+    handler: Handler, message: Message
+) -> tuple[Awaitable[object] | object, BaseException | None]:
+    """A call whose failure is a value: not every exception can cross into a future."""
+    try:
+        return handler(message), None
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises
+        return None, error
+
+
+def _verdict(message: Message, failure: BaseException) -> Action:
+    """What becomes of a message whose handler raised."""
+    if isinstance(failure, Reject):
+        return Nack(error=error_text(str(failure.reason)), dead_letter=True)
+    if isinstance(failure, Retry):
+        try:
+            delay_ms = milliseconds("after", failure.after)
+        except (FilaError, TypeError) as error:
+            failure = error
+        else:
+            return Nack(error=error_text(str(failure.reason)), delay_ms=delay_ms)
+    _log.warning("fila: the handler failed on message %s", message.id, exc_info=failure)
+    return Nack(error=error_text(_described(failure)))
+
+
+def _described(failure: BaseException) -> str:
+    kind = type(failure).__name__
+    try:
+        return f"{kind}: {failure}"
+    except Exception:  # noqa: BLE001 - its own text fails
+        return kind

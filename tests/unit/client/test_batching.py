@@ -1,7 +1,9 @@
 """Which enqueues travel together, and what happens when their batch does not get through."""
 
+import pytest
+
 from fila.client.batching import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, Batch, Batcher
-from fila.errors import ExhaustedError, OutcomeUnknownError, UnreachableError
+from fila.errors import ExhaustedError, InvalidArgumentError, OutcomeUnknownError, UnreachableError
 from fila.wire._pb import service_pb2 as pb
 
 PRODUCER = b"p" * 16
@@ -197,3 +199,13 @@ def test_what_is_outstanding_is_counted_until_it_is_answered() -> None:
         batcher.answered(take(batcher))
 
     assert (batcher.outstanding, batcher.outstanding_bytes) == (0, 0)
+
+
+def test_a_name_that_can_not_be_sent_takes_no_slot() -> None:
+    batcher = make_batcher(in_flight_max=1)
+    for name in ("\ud800", 5):
+        with pytest.raises((InvalidArgumentError, TypeError)):
+            batcher.add(name, item("x"), "x", 5.0)  # type: ignore[arg-type]
+
+    assert batcher.outstanding == 0
+    assert batcher.take(0.0) is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila.client.items import encode_item, encode_new, encode_options, milliseconds
+from fila.client.items import check_text, encode_item, encode_new, encode_options, milliseconds
 from fila.client.message import NewMessage
 from fila.errors import InvalidArgumentError
 from fila.wire._pb import service_pb2 as pb
@@ -105,3 +105,19 @@ def test_a_duration_that_is_none_is_refused(seconds: float) -> None:
 
 def test_a_short_duration_is_not_rounded_to_nothing() -> None:
     assert [milliseconds("delay", seconds) for seconds in (0, 0.0001, 1.5)] == [0, 1, 1500]
+
+
+def test_one_string_is_no_list_of_throttle_keys() -> None:
+    with pytest.raises(TypeError, match="throttle_keys must be a sequence of str"):
+        encode_options(throttle_keys="provider")
+
+
+@pytest.mark.parametrize("name", [5, None, b"q"])
+def test_what_is_no_string_is_no_name(name: object) -> None:
+    with pytest.raises(TypeError, match="queue must be str, not"):
+        check_text("queue", name)  # type: ignore[arg-type]
+
+
+def test_a_name_that_utf8_can_not_carry_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="queue can't be sent"):
+        check_text("queue", "\ud800")

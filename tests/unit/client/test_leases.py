@@ -1,5 +1,7 @@
 """When leases are renewed, and what is forgotten."""
 
+import pickle
+
 from fila.client.leases import LeaseBook
 from tests.unit.client.deliveries import Holder, deliver, wire_message
 
@@ -72,3 +74,13 @@ def test_nothing_is_held_once_the_book_is_cleared() -> None:
     assert book.due(1e9) == []
     assert not book.settle(message), "it can still be tried, but it is not held"
     assert book.count == 0
+
+
+def test_a_message_travels_to_another_process_without_its_lease() -> None:
+    (message,) = deliver(1)
+    again = pickle.loads(pickle.dumps(message))
+
+    assert (again.id, again.payload, again.queue) == (message.id, message.payload, "q")
+    assert again.lease_token == message.lease_token
+    assert again.grant is None
+    assert message.grant is not None

@@ -2,6 +2,8 @@
 
 from uuid import UUID
 
+import pytest
+
 from fila.client.message import Message
 from fila.client.settling import (
     ACK,
@@ -13,6 +15,7 @@ from fila.client.settling import (
     Nack,
     Refusal,
     SettlePipeline,
+    error_text,
 )
 from fila.errors import LeaseNotFoundError, OutcomeUnknownError, StorageError
 from fila.wire._pb import service_pb2 as pb
@@ -184,3 +187,11 @@ def test_giving_up_tells_what_had_no_answer() -> None:
     assert {message for message, _ in pipeline.give_up()} == {sent, unsent}
     assert pipeline.outstanding == 0
     assert pipeline.take() is None
+
+
+def test_an_error_text_is_cut_and_made_sendable() -> None:
+    assert error_text("boom") == "boom"
+    assert error_text("x" * 5000) == "x" * 999 + "…"
+    assert error_text("no such file: \udcff") == r"no such file: \udcff"
+    with pytest.raises(TypeError, match="error must be str, not ValueError"):
+        error_text(ValueError("boom"))  # type: ignore[arg-type]

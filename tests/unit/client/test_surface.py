@@ -9,7 +9,15 @@ from fila.client.admin import AsyncAdmin
 from fila.client.sync_admin import Admin
 
 # What carries calls between the two faces, and is nobody else's.
-INNER = {"make_room", "raise_refusal", "settle_late", "submit", "submit_many", "subscribing"}
+INNER = {
+    "check_open",
+    "make_room",
+    "raise_refusal",
+    "settle_late",
+    "submit",
+    "submit_many",
+    "subscribing",
+}
 PAIRS = [
     (fila.Client, fila.AsyncClient),
     (Admin, AsyncAdmin),
