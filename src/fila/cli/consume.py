@@ -1,7 +1,11 @@
 """`fila consume`: messages into a shell."""
 
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 import click
 from rich.text import Text
@@ -76,10 +80,11 @@ class _Taken:
     def _print_all(self, messages: list[fila.Message]) -> None:
         self._held.update((message.id, message) for message in messages)
         for message in messages:
-            self._print(message)
-            if self._ack:
-                self._client.ack(message)
-                del self._held[message.id]
+            with _ctrl_c_waits():
+                self._print(message)
+                if self._ack:
+                    self._client.ack(message)
+                    del self._held[message.id]
         self._client.flush()
 
     def give_back(self) -> None:
@@ -99,6 +104,26 @@ class _Taken:
         else:
             sys.stdout.buffer.write(message.payload + b"\n")
             sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Let Ctrl-C come only afterwards: what was shown must be settled. A second one breaks in."""
+    asked = False
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if asked:
+        raise KeyboardInterrupt
 
 
 def _document(message: fila.Message) -> dict[str, Json]:
