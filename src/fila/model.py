@@ -1,7 +1,7 @@
 """The frozen values that every layer shares: what a message asks for, how a queue is set."""
 
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 DLQ_SUFFIX = ".dlq"
 DEFAULT_FAIRNESS_KEY = "default"
@@ -102,6 +102,37 @@ class DeadLetter:
     last_error: str
     source_queue: str
     dead_at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnqueueDecision:
+    """What `on_enqueue` said of a message; None where it said nothing."""
+
+    fairness_key: str | None = None
+    weight: int | None = None
+    throttle_keys: tuple[str, ...] | None = None
+    cost: int | None = None
+    priority: int | None = None
+    delay_ms: int | None = None
+
+
+class FailureAction(Enum):
+    """What `on_failure` wants done with a message."""
+
+    RETRY = "retry"
+    DEAD_LETTER = "dlq"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureDecision:
+    """What `on_failure` said of a failed delivery; None where it said nothing."""
+
+    action: FailureAction | None = None
+    delay_ms: int | None = None
+    fairness_key: str | None = None
+    weight: int | None = None
+    throttle_keys: tuple[str, ...] | None = None
+    priority: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
