@@ -16,6 +16,7 @@ from fila.core.message import Message
 from fila.core.partition import Partition
 from fila.core.queue import Queue
 from fila.core.records import KeyWeight, PartitionRecord, Progress, QueueRecord, Status
+from fila.core.throttle import Throttle
 from fila.model import (
     DeadLetter,
     ItemError,
@@ -75,7 +76,7 @@ def message(progress: Progress, sequence: int, *, partition: int = 1) -> Message
     owner = Partition(PartitionRecord(number=partition, base="orders"))
     name = "orders.dlq" if progress.in_dlq else "orders"
     return Message(
-        Queue(name, owner, QueueSettings(), quantum=1),
+        Queue(name, owner, QueueSettings(), quantum=1, throttle=Throttle()),
         Spec(),
         sequence,
         progress.place,

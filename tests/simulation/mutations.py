@@ -142,11 +142,11 @@ def deficit_leak() -> Iterator[None]:
     join, leave = Ring.join, Ring.leave
     left: dict[tuple[int, str], int] = {}
 
-    def leaking_leave(self: Ring, key: Key) -> None:
+    def leaking_leave(self: Ring[Key], key: Key) -> None:
         left[id(self), key.name] = key.deficit
         leave(self, key)
 
-    def leaking_join(self: Ring, key: Key) -> None:
+    def leaking_join(self: Ring[Key], key: Key) -> None:
         join(self, key)
         key.deficit += left.pop((id(self), key.name), 0)
 

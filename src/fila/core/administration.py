@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fila.core import streams
+from fila.core import limits, streams
 from fila.core.commands import (
     CreateQueue,
     DeleteQueue,
@@ -163,6 +163,7 @@ def reschedule(state: State, command: Reschedule) -> None:
 
 def set_config(state: State, command: SetConfig) -> bool:
     """Store a runtime setting, or delete it; whether it was there."""
+    limits.check(command.key, command.value)
     existed = command.key in state.config
     if command.value:
         state.config[command.key] = command.value
@@ -170,7 +171,19 @@ def set_config(state: State, command: SetConfig) -> bool:
         del state.config[command.key]
     if command.value or existed:
         state.effects.mutations.append(PutConfig(command.key, command.value))
+        throttle_key = limits.throttle_key_of(command.key)
+        if throttle_key is not None:
+            apply_limit(state, throttle_key)
     return existed
+
+
+def apply_limit(state: State, throttle_key: str) -> None:
+    """Limit a throttle key as the runtime config says, also for what waits already."""
+    limit = limits.limit_of(state.config, throttle_key)
+    if limit is None:
+        state.throttle.remove(throttle_key)
+    else:
+        state.throttle.define(throttle_key, rate=limit.rate, burst=limit.burst)
 
 
 def attach(state: State, partition: Partition, queue: Queue) -> None:
@@ -195,7 +208,7 @@ def _partition_for(state: State, name: str) -> Partition:
 
 
 def _add_queue(state: State, partition: Partition, name: str, settings: QueueSettings) -> None:
-    queue = Queue(name, partition, settings, quantum=state.quantum)
+    queue = Queue(name, partition, settings, quantum=state.quantum, throttle=state.throttle)
     attach(state, partition, queue)
     state.effects.mutations.append(PutQueue(queue.record))
 

@@ -29,17 +29,20 @@ def deliver(state: State) -> None:
     leased: dict[Queue, list[Message]] = {}
     while waiting and left > 0:
         queue = waiting.popleft()
-        state.turns += 1
-        queue.served_turn = state.turns
         # Alone, a queue may have it all; among several each has one message a turn.
+        asides = state.throttle.aside_count
         messages = _serve(state, queue, 1 if waiting else left)
-        left -= len(messages)
+        # To find that a lane must wait for a token is work too.
+        left -= max(1, len(messages) + state.throttle.aside_count - asides)
         if messages:
+            state.turns += 1
+            queue.served_turn = state.turns
             leased.setdefault(queue, []).extend(messages)
+        if queue.can_serve:
             waiting.append(queue)
     for queue, messages in leased.items():
         state.put_progress(queue.partition, messages)
-    state.touched = {queue: None for queue in waiting if queue.can_serve}
+    state.touched = dict.fromkeys(waiting)
 
 
 def _serve(state: State, queue: Queue, limit: int) -> list[Message]:

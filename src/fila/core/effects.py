@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from fila.core.commands import Tag
 from fila.core.message import Message
-from fila.core.records import KeyWeight, PartitionRecord, QueueRecord
+from fila.core.records import BucketLevel, KeyWeight, PartitionRecord, QueueRecord
 from fila.errors import FilaError
 from fila.model import ItemError, Outcome, ProducerSequence, Spec
 
@@ -135,6 +135,20 @@ class PutConfig:
     value: str
 
 
+@dataclass(slots=True)
+class PutLevels:
+    """What buckets hold, for a restart."""
+
+    levels: Sequence[BucketLevel]
+
+
+@dataclass(slots=True)
+class DropLevels:
+    """Throttle keys whose limits were taken away long ago."""
+
+    names: Sequence[str]
+
+
 Mutation: TypeAlias = (
     PutMessages
     | PutProgress
@@ -150,6 +164,8 @@ Mutation: TypeAlias = (
     | PutOutcome
     | DropOutcomes
     | PutConfig
+    | PutLevels
+    | DropLevels
 )
 
 # A message and the token of the lease it is delivered under; the message may have moved on since.

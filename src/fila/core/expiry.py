@@ -1,7 +1,7 @@
 """What time does by itself: leases end, delays are over, messages outlive their time."""
 
 from fila.core import letters
-from fila.core.effects import DropOutcomes
+from fila.core.effects import DropLevels, DropOutcomes
 from fila.core.message import Message
 from fila.core.partition import Partition
 from fila.core.records import Status
@@ -15,6 +15,7 @@ _SWEEP_EVERY_NS = 60 * NS_PER_S
 
 def expire(state: State) -> None:
     """Carry out what is due on either clock."""
+    state.wake_throttled()
     due = state.steady_timers.take_due(state.now_ns, DUE_MAX)
     due += state.wall_timers.take_due(state.wall_ns, DUE_MAX)
     by_partition: dict[Partition, list[Message]] = {}
@@ -26,6 +27,7 @@ def expire(state: State) -> None:
     if state.now_ns >= state.next_sweep_ns:
         state.next_sweep_ns = state.now_ns + _SWEEP_EVERY_NS
         _forget_outcomes(state)
+        _forget_levels(state)
 
 
 def _fall_due(state: State, message: Message) -> None:
@@ -58,3 +60,9 @@ def _forget_outcomes(state: State) -> None:
     for partition in state.partitions.values():
         for producer, up_to in partition.producers.forget_old(state.now_ns):
             state.effects.mutations.append(DropOutcomes(partition.number, producer, up_to))
+
+
+def _forget_levels(state: State) -> None:
+    names = state.throttle.forget_retired()
+    if names:
+        state.effects.mutations.append(DropLevels(names))

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from fila.core.commands import Tag
-from fila.core.effects import Closed, Delivery, Effects, PutMessages, Reply
+from fila.core.effects import Closed, Delivery, Effects, PutLevels, PutMessages, Reply
 
 
 @dataclass(slots=True)
@@ -51,6 +51,8 @@ class Gate:
         self._fresh: dict[int, int] = {}
         self._durable: dict[int, int] = {}
         self._accepted: deque[tuple[int, int, int]] = deque()
+        # The generation that last wrote what buckets hold.
+        self._levels = 0
 
     @property
     def needs_sync(self) -> bool:
@@ -104,28 +106,33 @@ class Gate:
                     self._durable[mutation.partition] = mutation.first_sequence - 1
                 self._fresh[mutation.partition] = last
                 self._accepted.append((self._written, mutation.partition, last))
+            elif isinstance(mutation, PutLevels):
+                self._levels = self._written
 
     def _split(
         self, deliveries: dict[int, list[Delivery]]
     ) -> tuple[dict[int, list[Delivery]], dict[int, list[Delivery]]]:
-        """Those whose messages are on disk, and those of a consumer with one that is not.
+        """Those that may leave, and those of a consumer with one that must wait for the disk.
 
         A consumer's batch waits as a whole, and behind those before it, so that its order stays.
         """
-        if not self._fresh and not self._holding:
+        if not self._fresh and not self._holding and self._levels <= self._synced:
             return deliveries, {}
         ready: dict[int, list[Delivery]] = {}
         waiting: dict[int, list[Delivery]] = {}
         for consumer, batch in deliveries.items():
-            if consumer in self._holding or any(map(self._is_fresh, batch)):
+            if consumer in self._holding or any(map(self._must_wait, batch)):
                 self._holding[consumer] = self._written
                 waiting[consumer] = batch
             else:
                 ready[consumer] = batch
         return ready, waiting
 
-    def _is_fresh(self, delivery: Delivery) -> bool:
+    def _must_wait(self, delivery: Delivery) -> bool:
         message = delivery[0]
+        if message.spec.throttle_keys and self._levels > self._synced:
+            # A power cut must not give its tokens back.
+            return True
         partition = message.queue.partition.number
         if partition not in self._fresh:
             return False

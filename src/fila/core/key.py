@@ -1,7 +1,8 @@
-"""A fairness key of one queue: its lanes, its weight, and its standing in the ring.
+"""A fairness key of one queue: what of it may deliver, its weight, and its standing in the ring.
 
-A lane holds the waiting messages that are alike in all that scheduling looks at, in order of
-place. Within a key the next message is the one with the highest priority, then the lowest place.
+Within a key the next message is the one with the highest priority, then the lowest place, among
+those that no limit holds back: the key's sources are the lanes that deliver freely, and its
+waiters that were called from a bucket's line.
 """
 
 from __future__ import annotations
@@ -9,32 +10,21 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
-from fila.core.fifo import Fifo
+from fila.core.lane import Lane
 from fila.core.rate import Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fila.model import Spec
+    from fila.core.line import Line, Waiter
+    from fila.core.ring import Seat
 
-# Priority negated, place of the lane's first message, a number that settles ties, the lane.
-_Front: TypeAlias = tuple[int, int, int, "Lane"]
+Source: TypeAlias = "Lane | Waiter"
+# Priority negated, place of the source's first message, a number that settles ties, the source.
+_Front: TypeAlias = "tuple[int, int, int, Source]"
 
-
-class Lane:
-    """Messages of one spec."""
-
-    __slots__ = ("fifo", "key", "spec")
-
-    def __init__(self, spec: Spec, key: Key) -> None:
-        self.spec = spec
-        self.key = key
-        self.fifo = Fifo()
-
-
-# A key's place in the ring's line. A new tuple whenever the key moves in it: an old one that still
-# lies somewhere in the ring is known by not being the key's any more.
-Seat: TypeAlias = tuple["Key"]
+# Outdated fronts may lie in the heap up to this number before they are swept out.
+_OUTDATED_MAX = 64
 
 
 class Key:
@@ -42,6 +32,7 @@ class Key:
 
     __slots__ = (
         "_fronts",
+        "_open",
         "credited_lap",
         "deficit",
         "delayed",
@@ -58,6 +49,7 @@ class Key:
         "seat",
         "served",
         "stored_place",
+        "waiters",
         "weight",
     )
 
@@ -82,17 +74,29 @@ class Key:
         self.in_turn = False
         self.credited_lap = 0
         self.due_lap = 0
-        # The lane, while all that is ready is alike.
+        # The lane, while all that may be delivered is alike.
         self.only_lane: Lane | None = None
-        # A heap of lane fronts, only while there are several lanes; outdated entries are skipped.
+        # A heap of fronts, only while there are several sources; outdated entries are skipped.
         self._fronts: list[_Front] | None = None
+        # How many sources there are.
+        self._open = 0
+        # Its messages in buckets' lines, by line.
+        self.waiters: dict[Line, Waiter] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a message could be delivered now, limits and the ring apart."""
+        return self._open > 0
 
     @property
     def lanes(self) -> Iterable[Lane]:
-        """The lanes with messages."""
-        if self._fronts is None:
-            return [self.only_lane] if self.only_lane else []
-        return {id(lane): lane for *_, lane in self._fronts if lane.fifo}.values()
+        """The lanes with messages, whether or not a limit holds them back."""
+        if self.only_lane is not None:
+            yield self.only_lane
+        free = {id(source): source for *_, source in self._fronts or ()}
+        yield from (lane for lane in free.values() if isinstance(lane, Lane) and lane.is_open)
+        for waiter in self.waiters.values():
+            yield from waiter.lanes
 
     def head(self) -> Lane:
         """The lane of the next message. There must be one."""
@@ -101,32 +105,42 @@ class Key:
         fronts = self._fronts
         assert fronts is not None
         while True:
-            _, place, _, lane = fronts[0]
-            if lane.fifo and lane.fifo.peek() == place:
-                return lane
+            _, place, _, source = fronts[0]
+            if source.first_place() == place:
+                return source.head()
             heappop(fronts)
 
-    def lane_opened(self, lane: Lane) -> None:
-        """A lane has its first message."""
+    def source_opened(self, source: Source) -> None:
+        """A source may deliver."""
+        self._open += 1
         if self._fronts is not None:
-            heappush(self._fronts, _front(lane))
-        elif self.only_lane is None:
-            self.only_lane = lane
+            heappush(self._fronts, _front(source))
+        elif self.only_lane is None and isinstance(source, Lane):
+            self.only_lane = source
         else:
-            self._fronts = [_front(self.only_lane), _front(lane)]
+            self._fronts = [_front(source)]
+            if self.only_lane is not None:
+                self._fronts.append(_front(self.only_lane))
+                heapify(self._fronts)
+                self.only_lane = None
+
+    def front_changed(self, source: Source) -> None:
+        """An open source has another first message than before."""
+        fronts = self._fronts
+        if fronts is None:
+            return
+        heappush(fronts, _front(source))
+        if len(fronts) > 2 * self._open + _OUTDATED_MAX:
+            sources = {id(each): each for *_, each in fronts if each.first_place()}
+            self._fronts = [_front(each) for each in sources.values()]
             heapify(self._fronts)
-            self.only_lane = None
 
-    def front_changed(self, lane: Lane) -> None:
-        """A lane has another first message than before."""
-        if self._fronts is not None:
-            heappush(self._fronts, _front(lane))
-
-    def lane_closed(self, lane: Lane) -> None:
-        """A lane has no message any more."""
-        if self.only_lane is lane:
+    def source_closed(self, source: Source) -> None:
+        """A source has no message any more, or a limit holds it back."""
+        self._open -= 1
+        if self.only_lane is source:
             self.only_lane = None
-        elif not self.ready:
+        elif not self._open:
             self._fronts = None
 
     def note_weight(self, place: int, weight: int) -> bool:
@@ -169,5 +183,5 @@ class Key:
         self.deficit = 0
 
 
-def _front(lane: Lane) -> _Front:
-    return (-lane.spec.priority, lane.fifo.peek(), id(lane), lane)
+def _front(source: Source) -> _Front:
+    return (-source.head().spec.priority, source.first_place(), id(source), source)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from fila.core.key import Key, Lane
+from fila.core.key import Key, Source
+from fila.core.lane import Lane
 from fila.core.message import Message
 from fila.core.rate import window_at
 from fila.core.records import KeyWeight, QueueRecord, Status
@@ -20,22 +21,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fila.core.consumer import Consumer
+    from fila.core.line import Line
     from fila.core.partition import Partition
+    from fila.core.throttle import Throttle
     from fila.model import QueueSettings, Spec
+
+# So many lanes put aside in one go, which must not hold the loop.
+_ASIDE_MAX = 1000
 
 
 class Queue:
     """One queue."""
 
     def __init__(
-        self, name: str, partition: Partition, settings: QueueSettings, *, quantum: int
+        self,
+        name: str,
+        partition: Partition,
+        settings: QueueSettings,
+        *,
+        quantum: int,
+        throttle: Throttle,
     ) -> None:
         self.name = name
         self.partition = partition
         self.settings = settings
         self.paused = False
         self.is_dlq = is_dlq(name)
-        self.ring = Ring(settings.quantum or quantum)
+        self.ring: Ring[Key] = Ring(settings.quantum or quantum)
+        self.throttle = throttle
+        # Its lines at the buckets of its messages' throttle keys.
+        self.lines: dict[Line, None] = {}
         self.keys: dict[str, Key] = {}
         self.ready_count = 0
         # By sequence.
@@ -56,9 +71,19 @@ class Queue:
         return self.ready_count + len(self.delayed) + len(self.leased)
 
     @property
+    def can_take(self) -> bool:
+        """Whether a consumer could be given a message, as far as is known without looking."""
+        return bool(self.takers) and not self.paused
+
+    @property
     def can_serve(self) -> bool:
         """Whether a message could go to a consumer now, as far as is known without looking."""
-        return bool(self.ready_count and self.takers and not self.paused)
+        return len(self.ring) > 0 and self.can_take
+
+    @property
+    def throttled_count(self) -> int:
+        """Ready messages that wait for a token."""
+        return sum(line.throttled_count for line in self.lines)
 
     @property
     def record(self) -> QueueRecord:
@@ -80,15 +105,19 @@ class Queue:
             key.note_weight(places[-1], spec.weight)
             key.ready += len(places)
             self.ready_count += len(places)
+            if lane.waiter is not None:
+                self.throttle.added(lane, len(places), lane.fifo.peek())
             return
         key = lane.key if lane else self._open_key(spec.fairness_key)
         self.ring.before_change(key)
         if lane is None:
             lane = self._lanes[spec] = Lane(spec, key)
             lane.fifo.extend(places)
-            key.lane_opened(lane)
+            key.source_opened(lane)
         else:
             lane.fifo.extend(places)
+            if lane.waiter is not None:
+                self.throttle.added(lane, len(places), lane.fifo.peek())
         key.note_weight(places[-1], spec.weight)
         self._count_ready(key, len(places))
 
@@ -103,10 +132,13 @@ class Queue:
         if lane is None:
             lane = self._lanes[spec] = Lane(spec, key)
             lane.fifo.add(message.place)
-            key.lane_opened(lane)
+            key.source_opened(lane)
         else:
+            first = lane.fifo.peek()
             lane.fifo.add(message.place)
-            if lane.fifo.peek() == message.place:
+            if lane.waiter is not None:
+                self.throttle.added(lane, 1, first)
+            elif message.place < first:
                 key.front_changed(lane)
         key.note_weight(message.place, spec.weight)
         self._count_ready(key, 1)
@@ -148,15 +180,19 @@ class Queue:
         window = window_at(now_ns)
         picked: list[tuple[int, Spec]] = []
         ring = self.ring
-        while limit > 0:
+        aside = 0
+        while limit > 0 and aside < _ASIDE_MAX:
             key = ring.next_key()
             if key is None:
                 break
             lane = key.only_lane or key.head()
             spec = lane.spec
             cost = spec.cost
-            # Within a turn, what is alike goes in one step.
-            if key.deficit < 2 * cost or key.only_lane is None:
+            if spec.throttle_keys and not self.throttle.admit(self, lane):
+                aside += 1
+                continue
+            # Within a turn, what is alike goes in one step; a token is for one message.
+            if key.deficit < 2 * cost or key.only_lane is None or lane.limits:
                 count = 1
                 place = lane.fifo.take_one()
                 picked.append((place, spec))
@@ -219,6 +255,7 @@ class Queue:
     def clear_pending(self) -> list[Message]:
         """Drop all that waits; those with a past or a time are returned."""
         dropped = [*self._noted.values(), *self.delayed.values()]
+        self.throttle.forget_queue(self, self._lanes.values())
         self._noted.clear()
         self._lanes.clear()
         self.delayed.clear()
@@ -273,6 +310,34 @@ class Queue:
         message = self._noted.get(place)
         return message.sequence if message else place
 
+    def open_source(self, key: Key, source: Source) -> None:
+        """Something of a key may be delivered now."""
+        self.ring.before_change(key)
+        key.source_opened(source)
+        if key.seat is None:
+            self.ring.join(key)
+        else:
+            self.ring.after_change(key)
+
+    def close_source(self, key: Key, source: Source) -> None:
+        """Something of a key may not be delivered any more: it is empty, or waits for a token."""
+        self.ring.before_change(key)
+        key.source_closed(source)
+        if key.seat is None:
+            return
+        if key.is_open:
+            self.ring.after_change(key)
+        else:
+            # What it had left of its turn it keeps; without messages it is taken away later.
+            self.ring.leave(key)
+
+    def front_moved(self, key: Key, source: Source) -> None:
+        """An open source has another first message."""
+        self.ring.before_change(key)
+        key.front_changed(source)
+        if key.seat is not None:
+            self.ring.after_change(key)
+
     def enlist(self, consumer: Consumer) -> None:
         """Count on a consumer as one with room."""
         if self.name not in consumer.enlisted:
@@ -298,10 +363,10 @@ class Queue:
     def _count_ready(self, key: Key, count: int) -> None:
         key.ready += count
         self.ready_count += count
-        if key.seat is None:
-            self.ring.join(key)
-        else:
+        if key.seat is not None:
             self.ring.after_change(key)
+        elif key.is_open:
+            self.ring.join(key)
 
     def _removed_front(self, lane: Lane, place: int) -> KeyWeight | None:
         key = lane.key
@@ -320,14 +385,17 @@ class Queue:
         if key.ready and key.only_lane is not None:
             # Nearly always: what follows has nothing to do then.
             return self._weight_record(key) if key.newest_gone else None
-        if lane.fifo:
+        if not lane.fifo:
+            del self._lanes[lane.spec]
+        if lane.waiter is not None:
+            self.throttle.took(lane, last, count)
+        elif lane.fifo:
             key.front_changed(lane)
         else:
-            del self._lanes[lane.spec]
-            key.lane_closed(lane)
+            self.throttle.gone(lane)
+            self.close_source(key, lane)
         if not key.ready:
             # Only a limit lets a key keep what it has saved up; without work it starts anew.
-            self.ring.leave(key)
             key.deficit = 0
         return self._settle_key(key)
 

@@ -89,6 +89,16 @@ class KeyWeight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BucketLevel:
+    """What a throttle key's bucket held, or held at least."""
+
+    name: str
+    # Billionths of a token.
+    nano_tokens: int
+    at_wall_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerHigh:
     """The greatest sequence seen of a producer."""
 
@@ -107,6 +117,7 @@ class Recovered:
     # (partition, entry, progress), grouped by partition.
     entries: Iterable[tuple[int, Entry, Progress | None]] = ()
     key_weights: Sequence[KeyWeight] = ()
+    bucket_levels: Sequence[BucketLevel] = ()
     producers: Sequence[ProducerHigh] = ()
     # Greater than the number of every partition that ever was.
     next_partition: int = 1

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from itertools import groupby
 
-from fila.core import administration
+from fila.core import administration, limits
 from fila.core.message import Message
 from fila.core.partition import Partition
 from fila.core.queue import Queue
@@ -15,12 +15,19 @@ from fila.model import Spec
 def restore(state: State, recovered: Recovered) -> None:
     """Fill an empty state. `state.now_ns` and `state.wall_ns` must be set."""
     state.config = dict(recovered.config)
+    _restore_limits(state, recovered)
     for record in recovered.partitions:
         state.partitions[record.number] = Partition(record)
     state.next_partition = max([recovered.next_partition, *(n + 1 for n in state.partitions)])
     for queue_record in recovered.queues:
         partition = state.partitions[queue_record.partition]
-        queue = Queue(queue_record.name, partition, queue_record.settings, quantum=state.quantum)
+        queue = Queue(
+            queue_record.name,
+            partition,
+            queue_record.settings,
+            quantum=state.quantum,
+            throttle=state.throttle,
+        )
         queue.paused = queue_record.paused
         administration.attach(state, partition, queue)
     for producer in recovered.producers:
@@ -31,6 +38,13 @@ def restore(state: State, recovered: Recovered) -> None:
         _restore_messages(state, state.partitions[number], ((e, p) for _, e, p in rows))
     for weight in recovered.key_weights:
         _restore_weight(state, weight)
+
+
+def _restore_limits(state: State, recovered: Recovered) -> None:
+    for throttle_key in limits.limited_keys(state.config):
+        administration.apply_limit(state, throttle_key)
+    for level in recovered.bucket_levels:
+        state.throttle.restore(level)
 
 
 def _restore_messages(

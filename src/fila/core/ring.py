@@ -10,17 +10,43 @@ to the lap in which it can deliver, stands first in it, and is credited for all 
 work for a delivery does not depend on the number of keys, whatever the costs.
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
-from fila.core.key import Key, Seat
+if TYPE_CHECKING:
+    from fila.core.lane import Lane
 
 # Seats of keys that left may lie in the ring up to this number before they are swept out.
 _SEATS_LEFT_MAX = 64
 
 
-class Ring:
+class Member(Protocol):
+    """Who takes turns: a fairness key among a queue's, or what of it waits for a bucket."""
+
+    weight: int
+    deficit: int
+    # Its place in the line. A new tuple whenever it moves in it: an old one that still lies
+    # somewhere in the ring is known by not being the member's any more.
+    seat: Seat | None
+    in_turn: bool
+    credited_lap: int
+    due_lap: int
+    # The lane of its next message, where that is known without looking.
+    only_lane: Lane | None
+
+    def head(self) -> Lane:
+        """The lane of its next message. There must be one."""
+
+
+Seat: TypeAlias = "tuple[Member]"
+MemberT = TypeVar("MemberT", bound=Member)
+
+
+class Ring(Generic[MemberT]):
     """Whose turn it is."""
 
     __slots__ = (
@@ -39,10 +65,10 @@ class Ring:
         self._lap = 0
         self._size = 0
         # The line: who has no turn yet in this lap, then who has one in the next.
-        self._now: deque[Seat] = deque()
-        self._next: deque[Seat] = deque()
+        self._now: deque[tuple[MemberT]] = deque()
+        self._next: deque[tuple[MemberT]] = deque()
         # Who sleeps, by the lap of the next turn; a heap of those laps; how many seats that are.
-        self._later: dict[int, list[Seat]] = {}
+        self._later: dict[int, list[tuple[MemberT]]] = {}
         self._later_laps: list[int] = []
         self._asleep = 0
 
@@ -54,15 +80,20 @@ class Ring:
         """How often the ring has gone round."""
         return self._lap
 
-    def join(self, key: Key) -> None:
-        """A key has become active: its turn comes behind all others."""
+    def join(self, key: MemberT) -> None:
+        """A key has become active: its turn comes behind all others.
+
+        One that a limit stopped in the middle of a turn goes on with what it had left, without
+        another credit: else it would save up more with each stop.
+        """
         self._size += 1
         key.seat = (key,)
         key.in_turn = False
-        key.credited_lap = self._lap
+        has_credit = key.deficit > 0 and key.deficit >= key.head().spec.cost
+        key.credited_lap = self._lap + has_credit
         self._line_up(key, key.seat)
 
-    def leave(self, key: Key) -> None:
+    def leave(self, key: MemberT) -> None:
         """A key is not active any more; its seat is dropped when it is met."""
         key.seat = None
         key.in_turn = False
@@ -70,7 +101,7 @@ class Ring:
         if not self._size:
             self._clear()
 
-    def next_key(self) -> Key | None:
+    def next_key(self) -> MemberT | None:
         """The key that may deliver now: it is its turn, and it can afford its next message."""
         # Once or twice for each message delivered: worth a few calls less.
         while self._now or self._start_lap():
@@ -96,7 +127,7 @@ class Ring:
                 self._wait(key, seat, self._lap + self._laps_needed(key))
         return None
 
-    def before_change(self, key: Key) -> None:
+    def before_change(self, key: MemberT) -> None:
         """Call before the weight or the next message of a key in the ring changes."""
         if key.seat is not None and not key.in_turn:
             # The laps it slept through count at the weight it had.
@@ -105,7 +136,7 @@ class Ring:
                 key.deficit += (passed - key.credited_lap) * key.weight * self.quantum
                 key.credited_lap = passed
 
-    def after_change(self, key: Key) -> None:
+    def after_change(self, key: MemberT) -> None:
         """Call after such a change: a sleep may have become shorter or longer."""
         if key.seat is None or key.in_turn or key.due_lap <= self._lap + 1:
             return
@@ -114,11 +145,11 @@ class Ring:
             key.seat = (key,)
             self._wait(key, key.seat, due_lap)
 
-    def _laps_needed(self, key: Key) -> int:
+    def _laps_needed(self, key: MemberT) -> int:
         short = key.head().spec.cost - key.deficit
         return max(1, -(-short // (key.weight * self.quantum)))
 
-    def _wait(self, key: Key, seat: Seat, due_lap: int) -> None:
+    def _wait(self, key: MemberT, seat: tuple[MemberT], due_lap: int) -> None:
         """In line for the next lap, asleep for a later one."""
         if due_lap <= self._lap + 1:
             self._line_up(key, seat)
@@ -133,7 +164,7 @@ class Ring:
         if self._asleep > 2 * self._size + _SEATS_LEFT_MAX:
             self._sweep_later()
 
-    def _line_up(self, key: Key, seat: Seat) -> None:
+    def _line_up(self, key: MemberT, seat: tuple[MemberT]) -> None:
         key.due_lap = self._lap + 1
         self._next.append(seat)
         if len(self._next) > 2 * self._size + _SEATS_LEFT_MAX:
@@ -170,6 +201,6 @@ class Ring:
         self._asleep = 0
 
 
-def _held(seats: Iterable[Seat]) -> list[Seat]:
+def _held(seats: Iterable[tuple[MemberT]]) -> list[tuple[MemberT]]:
     """Those whose keys still count on them."""
     return [seat for seat in seats if seat[0].seat is seat]

@@ -59,7 +59,12 @@ class Scheduler:
         wall = state.wall_timers.next_due_ns()
         if wall is not None:
             waits.append(wall - wall_ns)
-        if any(len(partition.producers) for partition in state.partitions.values()):
+        throttled = state.throttle.next_due_ns()
+        if throttled is not None:
+            waits.append(throttled - now_ns)
+        if state.throttle.has_retired or any(
+            len(partition.producers) for partition in state.partitions.values()
+        ):
             waits.append(state.next_sweep_ns - now_ns)
         return max(0, min(waits)) if waits else None
 

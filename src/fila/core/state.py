@@ -13,6 +13,7 @@ from fila.core.effects import (
     DropKeyWeight,
     Effects,
     PutKeyWeight,
+    PutLevels,
     PutPartition,
     PutProgress,
 )
@@ -20,6 +21,7 @@ from fila.core.message import Message
 from fila.core.partition import Partition
 from fila.core.queue import Queue
 from fila.core.records import KeyWeight, Status
+from fila.core.throttle import Throttle
 from fila.core.timers import Timers
 from fila.errors import QueueNotFoundError
 
@@ -39,6 +41,7 @@ class State:
         self.queues: dict[str, Queue] = {}
         self.consumers: dict[int, Consumer] = {}
         self.config: dict[str, str] = {}
+        self.throttle = Throttle()
         # Leases and delays, on the clock that never goes back.
         self.steady_timers: Timers[Message] = Timers()
         # Delivery times and times to live, on the wall clock.
@@ -60,6 +63,7 @@ class State:
         self.now_ns = now_ns
         self.wall_ns = wall_ns
         self.effects = Effects()
+        self.throttle.begin_pass(now_ns=now_ns, wall_ns=wall_ns)
 
     def end_pass(self) -> Effects:
         """Everything that the pass wants done."""
@@ -68,6 +72,9 @@ class State:
             if partition.number in self.partitions:
                 self.effects.mutations.append(PutPartition(partition.record))
         self._grown.clear()
+        levels = self.throttle.end_pass()
+        if levels:
+            self.effects.mutations.append(PutLevels(levels))
         return self.effects
 
     def queue(self, name: str) -> Queue:
@@ -81,6 +88,13 @@ class State:
         """Numbers for ids or places; that they are taken is stored with this pass."""
         self._grown[partition.number] = partition
         return partition.take_sequences(count)
+
+    def wake_throttled(self) -> None:
+        """Call lanes for which a throttle token has come."""
+        self.throttle.wake()
+        for queue in self.throttle.called:
+            self.touched[queue] = None
+        self.throttle.called.clear()
 
     def take_tokens(self, count: int) -> int:
         """The first of so many lease tokens, never given before, not even before a power cut."""

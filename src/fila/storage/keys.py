@@ -31,6 +31,7 @@ class Table(IntEnum):
     PROGRESS = 6
     OUTCOME = 7
     KEY_WEIGHT = 8
+    BUCKET = 9
     # Another copy of what is in META, far from it on disk.
     META_COPY = 0xF0
     # What could not be read, under the key that it had.
@@ -157,8 +158,13 @@ def config(key: str) -> bytes:
     return bytes((Table.CONFIG,)) + key.encode()
 
 
+def bucket(throttle_key: str) -> bytes:
+    """A throttle key's bucket."""
+    return bytes((Table.BUCKET,)) + throttle_key.encode()
+
+
 def text_of(key: bytes) -> str:
-    """The name in the key of a queue or a runtime setting."""
+    """The name in the key of a queue, a runtime setting or a bucket."""
     try:
         return key[1:].decode()
     except UnicodeDecodeError as error:

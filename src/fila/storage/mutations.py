@@ -11,11 +11,13 @@ from fila.core.effects import (
     DeletePartition,
     DeleteRanges,
     DropKeyWeight,
+    DropLevels,
     DropOutcomes,
     DropQueue,
     Mutation,
     PutConfig,
     PutKeyWeight,
+    PutLevels,
     PutMessages,
     PutOutcome,
     PutPartition,
@@ -75,10 +77,23 @@ def _put_record(batch: Batch, mutation: Mutation) -> None:
         case PutOutcome(partition, producer, outcome):
             key = keys.outcome(partition, producer.producer, producer.sequence)
             batch.put(key, records.pack_outcome(outcome))
+        case _:
+            _put_setting(batch, mutation)
+
+
+def _put_setting(batch: Batch, mutation: Mutation) -> None:
+    """What belongs to no queue."""
+    match mutation:
         case PutConfig(name, ""):
             batch.delete(keys.config(name))
         case PutConfig(name, value):
             batch.put(keys.config(name), records.pack_config(value))
+        case PutLevels(levels):
+            for level in levels:
+                batch.put(keys.bucket(level.name), records.pack_level(level))
+        case DropLevels(names):
+            for name in names:
+                batch.delete(keys.bucket(name))
         case _:
             raise AssertionError(f"no store knows {mutation!r}")
 

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from fila.core.message import Message
 from fila.core.records import (
+    BucketLevel,
     Entry,
     KeyWeight,
     PartitionRecord,
@@ -41,6 +42,8 @@ _DEAD = Struct(">Bq")
 _PARTITION = Struct(">QQ")
 # weight, place.
 _KEY_WEIGHT = Struct(">IQ")
+# nano_tokens, at_wall_ns.
+_LEVEL = Struct(">Qq")
 # id_high, first_seq, count, at_ns, errors; those follow.
 _OUTCOME = Struct(">QQIqI")
 _INDEX = Struct(">I")
@@ -372,6 +375,20 @@ def unpack_config(value: bytes) -> str:
         return unseal(Table.CONFIG, value).decode()
     except UnicodeDecodeError as error:
         raise CorruptRecordError("it is not text") from error
+
+
+def pack_level(level: BucketLevel) -> bytes:
+    """What a bucket held; its name is in the key."""
+    return seal(Table.BUCKET, _LEVEL.pack(level.nano_tokens, level.at_wall_ns))
+
+
+def unpack_level(name: str, value: bytes) -> BucketLevel:
+    """What a bucket held."""
+    try:
+        nano_tokens, at_wall_ns = _LEVEL.unpack(unseal(Table.BUCKET, value))
+    except struct.error as error:
+        raise CorruptRecordError(f"it is no level: {error}") from error
+    return BucketLevel(name=name, nano_tokens=nano_tokens, at_wall_ns=at_wall_ns)
 
 
 def pack_counters(epoch: int, next_partition: int) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from fila.core.records import (
+    BucketLevel,
     Entry,
     KeyWeight,
     PartitionRecord,
@@ -55,11 +56,13 @@ class Recovery:
         known = {record.number for record in partitions}
         weights, _ = self._table(Table.KEY_WEIGHT, _key_weight)
         config, _ = self._table(Table.CONFIG, _setting)
+        levels, _ = self._table(Table.BUCKET, _level)
         return Recovered(
             partitions=sorted(partitions, key=lambda record: record.number),
             queues=sorted(queues, key=lambda record: record.name),
             entries=self._entries(known),
             key_weights=[weight for weight in weights if weight.partition in known],
+            bucket_levels=levels,
             producers=[high for number in sorted(known) for high in self._producers(number)],
             next_partition=max(next_partition, *(number + 1 for number in known), 1),
             config=dict(config),
@@ -256,3 +259,7 @@ def _key_weight(key: bytes, value: bytes) -> KeyWeight:
 
 def _setting(key: bytes, value: bytes) -> tuple[str, str]:
     return keys.text_of(key), records.unpack_config(value)
+
+
+def _level(key: bytes, value: bytes) -> BucketLevel:
+    return records.unpack_level(keys.text_of(key), value)

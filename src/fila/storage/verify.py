@@ -78,6 +78,7 @@ class _Verification:
             Table.PROGRESS: self._check_progress,
             Table.OUTCOME: self._check_outcome,
             Table.KEY_WEIGHT: self._check_key_weight,
+            Table.BUCKET: self._check_bucket,
             Table.SET_ASIDE: self._check_set_aside,
         }
 
@@ -140,6 +141,9 @@ class _Verification:
     def _check_config(self, key: bytes, value: bytes) -> None:
         keys.text_of(key)
         records.unpack_config(value)
+
+    def _check_bucket(self, key: bytes, value: bytes) -> None:
+        records.unpack_level(keys.text_of(key), value)
 
     def _check_message(self, key: bytes, value: bytes) -> None:
         number, sequence = self._place(key)

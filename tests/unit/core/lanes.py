@@ -8,6 +8,7 @@ from fila.core.key import Key
 from fila.core.partition import Partition
 from fila.core.queue import Queue
 from fila.core.records import PartitionRecord
+from fila.core.throttle import Throttle
 from fila.model import QueueSettings, Spec
 
 
@@ -16,7 +17,7 @@ class Lanes:
 
     def __init__(self, *, quantum: int = 1) -> None:
         partition = Partition(PartitionRecord(number=1, base="q"))
-        self.queue = Queue("q", partition, QueueSettings(), quantum=quantum)
+        self.queue = Queue("q", partition, QueueSettings(), quantum=quantum, throttle=Throttle())
         self.next_place = 1
         self.waiting: dict[str, list[tuple[int, Spec]]] = {}
 
