@@ -84,10 +84,10 @@ def sync_covers_too_much() -> Iterator[None]:
 def delivered_before_enqueue_is_durable() -> Iterator[None]:
     """The gate takes every message for one that is on disk."""
 
-    def is_fresh(_self: Gate, _delivery: Delivery) -> bool:
+    def must_wait(_self: Gate, _delivery: Delivery) -> bool:
         return False
 
-    with patch.object(Gate, "_is_fresh", is_fresh):
+    with patch.object(Gate, "_must_wait", must_wait):
         yield
 
 

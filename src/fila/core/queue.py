@@ -197,7 +197,7 @@ class Queue:
                 place = lane.fifo.take_one()
                 picked.append((place, spec))
             else:
-                count = min(limit, key.deficit // cost, key.ready)
+                count = min(limit, key.deficit // cost, len(lane.fifo))
                 places = lane.fifo.take(count)
                 place = places[-1]
                 picked.extend([(place, spec) for place in places])
@@ -382,7 +382,7 @@ class Queue:
         self.ready_count -= count
         if last == key.newest_place:
             key.newest_gone = True
-        if key.ready and key.only_lane is not None:
+        if key.only_lane is lane and lane.fifo:
             # Nearly always: what follows has nothing to do then.
             return self._weight_record(key) if key.newest_gone else None
         if not lane.fifo:
