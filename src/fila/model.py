@@ -57,8 +57,11 @@ class QueueSettings:
     retry_delay_ms: int = 1000
     retry_backoff: float = 2.0
     retry_delay_max_ms: int = 300_000
-    # 0: the server's.
+    # 0: the server's, as in the next two.
     quantum: int = 0
+    # What one call of a script may take: time, and memory above what the script itself holds.
+    hook_timeout_ms: int = 0
+    hook_memory_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

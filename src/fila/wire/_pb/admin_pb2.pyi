@@ -23,7 +23,7 @@ MESSAGE_STATE_DELAYED: MessageState
 MESSAGE_STATE_LEASED: MessageState
 
 class QueueConfig(_message.Message):
-    __slots__ = ("on_enqueue_script", "on_failure_script", "visibility_timeout_ms", "max_attempts", "max_depth", "retry_delay_ms", "retry_backoff", "retry_delay_max_ms", "quantum")
+    __slots__ = ("on_enqueue_script", "on_failure_script", "visibility_timeout_ms", "max_attempts", "max_depth", "retry_delay_ms", "retry_backoff", "retry_delay_max_ms", "quantum", "hook_timeout_ms", "hook_memory_bytes")
     ON_ENQUEUE_SCRIPT_FIELD_NUMBER: _ClassVar[int]
     ON_FAILURE_SCRIPT_FIELD_NUMBER: _ClassVar[int]
     VISIBILITY_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +33,8 @@ class QueueConfig(_message.Message):
     RETRY_BACKOFF_FIELD_NUMBER: _ClassVar[int]
     RETRY_DELAY_MAX_MS_FIELD_NUMBER: _ClassVar[int]
     QUANTUM_FIELD_NUMBER: _ClassVar[int]
+    HOOK_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    HOOK_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     on_enqueue_script: str
     on_failure_script: str
     visibility_timeout_ms: int
@@ -42,7 +44,9 @@ class QueueConfig(_message.Message):
     retry_backoff: float
     retry_delay_max_ms: int
     quantum: int
-    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., max_depth: _Optional[int] = ..., retry_delay_ms: _Optional[int] = ..., retry_backoff: _Optional[float] = ..., retry_delay_max_ms: _Optional[int] = ..., quantum: _Optional[int] = ...) -> None: ...
+    hook_timeout_ms: int
+    hook_memory_bytes: int
+    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., max_depth: _Optional[int] = ..., retry_delay_ms: _Optional[int] = ..., retry_backoff: _Optional[float] = ..., retry_delay_max_ms: _Optional[int] = ..., quantum: _Optional[int] = ..., hook_timeout_ms: _Optional[int] = ..., hook_memory_bytes: _Optional[int] = ...) -> None: ...
 
 class CreateQueueRequest(_message.Message):
     __slots__ = ("name", "config")
@@ -165,7 +169,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("depth", "in_flight", "active_fairness_keys", "active_consumers", "quantum", "per_key_stats", "per_throttle_stats", "leader_node_id", "replication_count", "ready", "delayed", "throttled", "oldest_waiting_ms", "paused", "key_count")
+    __slots__ = ("depth", "in_flight", "active_fairness_keys", "active_consumers", "quantum", "per_key_stats", "per_throttle_stats", "leader_node_id", "replication_count", "ready", "delayed", "throttled", "oldest_waiting_ms", "paused", "key_count", "on_enqueue", "on_failure")
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -181,6 +185,8 @@ class GetStatsResponse(_message.Message):
     OLDEST_WAITING_MS_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     KEY_COUNT_FIELD_NUMBER: _ClassVar[int]
+    ON_ENQUEUE_FIELD_NUMBER: _ClassVar[int]
+    ON_FAILURE_FIELD_NUMBER: _ClassVar[int]
     depth: int
     in_flight: int
     active_fairness_keys: int
@@ -196,7 +202,37 @@ class GetStatsResponse(_message.Message):
     oldest_waiting_ms: int
     paused: bool
     key_count: int
-    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., throttled: _Optional[int] = ..., oldest_waiting_ms: _Optional[int] = ..., paused: _Optional[bool] = ..., key_count: _Optional[int] = ...) -> None: ...
+    on_enqueue: HookStats
+    on_failure: HookStats
+    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., throttled: _Optional[int] = ..., oldest_waiting_ms: _Optional[int] = ..., paused: _Optional[bool] = ..., key_count: _Optional[int] = ..., on_enqueue: _Optional[_Union[HookStats, _Mapping]] = ..., on_failure: _Optional[_Union[HookStats, _Mapping]] = ...) -> None: ...
+
+class HookStats(_message.Message):
+    __slots__ = ("calls", "timeouts", "out_of_memory", "errors", "bad_results", "bypassed", "clamped", "breaker_opened", "breaker_open", "last_error", "median_us", "p99_us")
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUTS_FIELD_NUMBER: _ClassVar[int]
+    OUT_OF_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    BAD_RESULTS_FIELD_NUMBER: _ClassVar[int]
+    BYPASSED_FIELD_NUMBER: _ClassVar[int]
+    CLAMPED_FIELD_NUMBER: _ClassVar[int]
+    BREAKER_OPENED_FIELD_NUMBER: _ClassVar[int]
+    BREAKER_OPEN_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    MEDIAN_US_FIELD_NUMBER: _ClassVar[int]
+    P99_US_FIELD_NUMBER: _ClassVar[int]
+    calls: int
+    timeouts: int
+    out_of_memory: int
+    errors: int
+    bad_results: int
+    bypassed: int
+    clamped: int
+    breaker_opened: int
+    breaker_open: bool
+    last_error: str
+    median_us: float
+    p99_us: float
+    def __init__(self, calls: _Optional[int] = ..., timeouts: _Optional[int] = ..., out_of_memory: _Optional[int] = ..., errors: _Optional[int] = ..., bad_results: _Optional[int] = ..., bypassed: _Optional[int] = ..., clamped: _Optional[int] = ..., breaker_opened: _Optional[int] = ..., breaker_open: _Optional[bool] = ..., last_error: _Optional[str] = ..., median_us: _Optional[float] = ..., p99_us: _Optional[float] = ...) -> None: ...
 
 class PerFairnessKeyStats(_message.Message):
     __slots__ = ("key", "pending_count", "current_deficit", "weight", "delivered", "delivered_per_second", "share", "weight_share", "in_flight", "oldest_waiting_ms")
@@ -223,16 +259,18 @@ class PerFairnessKeyStats(_message.Message):
     def __init__(self, key: _Optional[str] = ..., pending_count: _Optional[int] = ..., current_deficit: _Optional[int] = ..., weight: _Optional[int] = ..., delivered: _Optional[int] = ..., delivered_per_second: _Optional[float] = ..., share: _Optional[float] = ..., weight_share: _Optional[float] = ..., in_flight: _Optional[int] = ..., oldest_waiting_ms: _Optional[int] = ...) -> None: ...
 
 class PerThrottleKeyStats(_message.Message):
-    __slots__ = ("key", "tokens", "rate_per_second", "burst")
+    __slots__ = ("key", "tokens", "rate_per_second", "burst", "waiting")
     KEY_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     BURST_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
     key: str
     tokens: float
     rate_per_second: float
     burst: float
-    def __init__(self, key: _Optional[str] = ..., tokens: _Optional[float] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ...) -> None: ...
+    waiting: int
+    def __init__(self, key: _Optional[str] = ..., tokens: _Optional[float] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., waiting: _Optional[int] = ...) -> None: ...
 
 class RedriveRequest(_message.Message):
     __slots__ = ("dlq_queue", "count")
