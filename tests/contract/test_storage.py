@@ -1,8 +1,6 @@
 """The storage port: one suite for every implementation."""
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,11 +22,10 @@ from fila.core.effects import (
 from fila.core.records import Entry, KeyWeight, PartitionRecord, ProducerHigh
 from fila.errors import StorageError
 from fila.model import Outcome, ProducerSequence, Spec
-from fila.storage.memory import MemoryStorage
 from fila.storage.port import Storage
-from fila.storage.rocksdb import RocksStorage
 from fila.storage.store import Store
 from fila.wire._pb import messages_pb2 as pb
+from tests.contract.disk import Disk
 from tests.contract.storage_samples import (
     DEAD,
     ID_HIGH,
@@ -44,35 +41,6 @@ from tests.contract.storage_samples import (
 )
 
 EDGES = (1, 255, 256, 257, 65_535, 65_536, 2**32 - 2)
-
-
-class Disk:
-    """A place that can be opened again and again."""
-
-    def __init__(self, kind: str, path: Path) -> None:
-        self._path = path
-        self._kind = kind
-        self.store: Storage = MemoryStorage() if kind == "memory" else RocksStorage(path)
-
-    def reopen(self) -> Storage:
-        if isinstance(self.store, MemoryStorage):
-            self.store = self.store.crash()
-        else:
-            self.store.close()
-            self.store = RocksStorage(self._path)
-        return self.store
-
-
-@pytest.fixture(params=["memory", "rocksdb"])
-def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
-    made = Disk(request.param, tmp_path / "data")
-    yield made
-    made.store.close()
-
-
-@pytest.fixture
-def store(disk: Disk) -> Storage:
-    return disk.store
 
 
 def entries(store: Storage) -> list[Entry]:

@@ -8,12 +8,22 @@ from pathlib import Path
 import pytest
 
 from fila.core.effects import PutConfig
+from fila.core.records import Entry
 from fila.errors import DataDirectoryError, StorageError
+from fila.model import Spec
 from fila.storage import directory, keys, rocksdb
 from fila.storage.engine import Engine
+from fila.storage.records import pack_entry
 from fila.storage.rocksdb import RocksEngine, RocksStorage
 from fila.storage.verify import verify
-from tests.contract.storage_samples import body, everything, put_messages, put_queue, state
+from tests.contract.storage_samples import (
+    ID_HIGH,
+    body,
+    everything,
+    put_messages,
+    put_queue,
+    state,
+)
 
 
 @pytest.fixture
@@ -228,6 +238,11 @@ ENTRY, MESSAGE, PROGRESS = (
     ("key", "value", "problem"),
     [
         (ENTRY, b"junk", "entry of message 2 in partition 1: the checksum is wrong"),
+        (
+            ENTRY,
+            pack_entry(Entry(2, ID_HIGH, Spec("another"), accepted_at_ns=1_000)),
+            "entry of message 2 in partition 1: its message tells consumers something else",
+        ),
         (ENTRY, None, "message of message 2 in partition 1: the message has no entry"),
         (MESSAGE, None, "entry of message 2 in partition 1: the message itself is not there"),
         (MESSAGE, b"\x0a\x02no", "message of message 2 in partition 1: it is no message"),

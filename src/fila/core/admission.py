@@ -16,7 +16,7 @@ def accept(state: State, command: Enqueue) -> Outcome:
     earlier = _earlier(queue, command)
     if earlier is not None:
         return earlier
-    room = _room(queue, len(command.bodies))
+    room = room_for(queue, len(command.bodies))
     id_high = queue.partition.id_high_at(state.wall_ns, state.epoch)
     first = state.take_sequences(queue.partition, room)
     if room:
@@ -38,6 +38,22 @@ def accept(state: State, command: Enqueue) -> Outcome:
     return outcome
 
 
+def room_for(queue: Queue, wanted: int) -> int:
+    """How many of so many new messages a queue has room for."""
+    depth_max = queue.settings.max_depth
+    return max(0, min(wanted, depth_max - queue.depth)) if depth_max else wanted
+
+
+def times_of(state: State, queue: Queue, timing: Timing) -> tuple[int, int]:
+    """When a message becomes ready, 0 for now, and when it expires, 0 for never; wall time."""
+    deliver_at = state.wall_ns + timing.delay_ms * NS_PER_MS if timing.delay_ms else 0
+    if timing.deliver_at_ns is not None and timing.deliver_at_ns > state.wall_ns:
+        deliver_at = timing.deliver_at_ns
+    if not timing.ttl_ms or queue.is_dlq:
+        return deliver_at, 0
+    return deliver_at, (deliver_at or state.wall_ns) + timing.ttl_ms * NS_PER_MS
+
+
 def _earlier(queue: Queue, command: Enqueue) -> Outcome | None:
     if command.producer is None:
         return None
@@ -48,11 +64,6 @@ def _earlier(queue: Queue, command: Enqueue) -> Outcome | None:
             f"{earlier.count} messages; use a new sequence for each new call"
         )
     return earlier
-
-
-def _room(queue: Queue, wanted: int) -> int:
-    depth_max = queue.settings.max_depth
-    return max(0, min(wanted, depth_max - queue.depth)) if depth_max else wanted
 
 
 def _errors(queue: Queue, command: Enqueue, room: int) -> tuple[ItemError, ...]:
@@ -74,7 +85,7 @@ def _store(
     state: State, queue: Queue, command: Enqueue, *, room: int, id_high: int, first: int
 ) -> None:
     times = {
-        index: _times(state, queue, timing)
+        index: times_of(state, queue, timing)
         for index, timing in command.timings.items()
         if index < room
     }
@@ -92,16 +103,6 @@ def _store(
             times=times,
         )
     )
-
-
-def _times(state: State, queue: Queue, timing: Timing) -> tuple[int, int]:
-    """When a message becomes ready, 0 for now, and when it expires, 0 for never; wall time."""
-    deliver_at = state.wall_ns + timing.delay_ms * NS_PER_MS if timing.delay_ms else 0
-    if timing.deliver_at_ns is not None and timing.deliver_at_ns > state.wall_ns:
-        deliver_at = timing.deliver_at_ns
-    if not timing.ttl_ms or queue.is_dlq:
-        return deliver_at, 0
-    return deliver_at, (deliver_at or state.wall_ns) + timing.ttl_ms * NS_PER_MS
 
 
 def _place(state: State, queue: Queue, command: Enqueue, *, room: int, first: int) -> None:
@@ -126,7 +127,7 @@ def _place_timed(
 ) -> None:
     timing = command.timings[index]
     message = Message(queue, command.specs[index], sequence, sequence, Status.READY)
-    deliver_at, message.expires_at_ns = _times(state, queue, timing)
+    deliver_at, message.expires_at_ns = times_of(state, queue, timing)
     if not deliver_at:
         state.make_ready(message)
         return

@@ -10,7 +10,15 @@ from enum import Enum
 from typing import TypeAlias
 
 from fila.core.records import Entry
-from fila.model import ItemError, Outcome, ProducerSequence, QueueSettings, Spec, Timing
+from fila.model import (
+    FailureDecision,
+    ItemError,
+    Outcome,
+    ProducerSequence,
+    QueueSettings,
+    Spec,
+    Timing,
+)
 
 Tag: TypeAlias = object
 
@@ -62,6 +70,9 @@ class Settle:
     # Nack: overrides the queue's backoff. Extend: the new deadline from now; None is the queue's.
     delay_ms: int | None = None
     dead_letter: bool = False
+    # Nack: what `on_failure` said, one for each sequence; it comes before what the nack says,
+    # but for `dead_letter`.
+    decisions: Sequence[FailureDecision | None] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -180,6 +191,24 @@ class Reschedule:
 
 
 @dataclass(slots=True, kw_only=True)
+class Redrive:
+    """Move dead letters back into their source queue, given as columns, in the order wanted.
+
+    Those that wait no more where they were looked up are passed over. `specs[i]` is what entry `i`
+    asks for from now on; `timings` has the few that are delayed or expire, by position.
+    """
+
+    tag: Tag
+    queue: str
+    # Where the entries were looked up: a queue of this name may be another one by now.
+    partition: int
+    entries: Sequence[Entry]
+    places: Sequence[int]
+    specs: Sequence[Spec]
+    timings: dict[int, Timing] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
 class SetConfig:
     """Store a runtime setting; an empty value deletes. The reply is whether it was there."""
 
@@ -203,5 +232,6 @@ Command: TypeAlias = (
     | PurgeQueue
     | RemoveMessage
     | Reschedule
+    | Redrive
     | SetConfig
 )

@@ -57,12 +57,20 @@ class DeleteRanges:
 
 @dataclass(slots=True)
 class PutTimes:
-    """A rescheduled message: its entry's times change."""
+    """A rescheduled or redriven message: its entry's times change."""
 
     partition: int
     sequence: int
     deliver_at_ns: int
     expires_at_ns: int
+
+
+@dataclass(slots=True)
+class PutSpecs:
+    """Messages that are no longer what they were accepted as: in their spec, or in their queue."""
+
+    partition: int
+    messages: Sequence[Message]
 
 
 @dataclass(slots=True)
@@ -155,6 +163,7 @@ Mutation: TypeAlias = (
     | DeleteMessages
     | DeleteRanges
     | PutTimes
+    | PutSpecs
     | PutPartition
     | DeletePartition
     | PutQueue
@@ -179,8 +188,18 @@ class SettleResult:
     errors: tuple[ItemError, ...] = ()
 
 
-# Outcome for Enqueue, SettleResult for Settle, int for Purge, bool for SetConfig, None for others.
-Reply: TypeAlias = Outcome | SettleResult | int | bool | FilaError | None
+@dataclass(frozen=True, slots=True)
+class RedriveResult:
+    """How many dead letters moved; all others waited no more, or found no room."""
+
+    moved: int
+    # Whether the source queue had no room for more.
+    is_full: bool = False
+
+
+# Outcome for Enqueue, SettleResult for Settle, RedriveResult for Redrive, int for Purge, bool for
+# SetConfig, None for others.
+Reply: TypeAlias = Outcome | SettleResult | RedriveResult | int | bool | FilaError | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,10 @@ class Fifo:
         """Take a place out of the middle; whether it was there."""
         if not self._holds(place):
             return False
+        if place == self.peek():
+            # Nothing is left lying then: a lane may be taken apart from the front like this.
+            self._pop()
+            return True
         if self._returned and place in self._returned:
             self._returned.remove(place)
             # Order among the rest is what a heap needs, and a sorted list is a heap.

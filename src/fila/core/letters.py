@@ -1,8 +1,12 @@
 """What follows a failed delivery: another attempt, now or later, or the dead-letter queue."""
 
+from functools import lru_cache
+
 from fila.core.message import Message
 from fila.core.state import State
-from fila.model import NS_PER_MS, DeadLetter, QueueSettings, Reason
+from fila.model import NS_PER_MS, DeadLetter, FailureDecision, QueueSettings, Reason, Spec
+
+_NOTHING = (None, None, None, None)
 
 
 def retry_delay_ms(settings: QueueSettings, attempts: int) -> int:
@@ -20,6 +24,30 @@ def attempts_used_up(message: Message) -> bool:
     """Whether the queue allows no further delivery."""
     attempts_max = message.queue.settings.max_attempts
     return bool(attempts_max) and message.attempts >= attempts_max
+
+
+def spec_after(spec: Spec, decision: FailureDecision) -> Spec:
+    """What a message asks for once `on_failure` has spoken; its cost stays."""
+    given = (decision.fairness_key, decision.weight, decision.throttle_keys, decision.priority)
+    return spec if given == _NOTHING else _changed(spec, *given)
+
+
+@lru_cache(maxsize=16_384)
+def _changed(
+    spec: Spec,
+    fairness_key: str | None,
+    weight: int | None,
+    throttle_keys: tuple[str, ...] | None,
+    priority: int | None,
+) -> Spec:
+    """The same object each time: a lane's messages share it."""
+    return Spec(
+        fairness_key=spec.fairness_key if fairness_key is None else fairness_key,
+        weight=spec.weight if weight is None else weight,
+        throttle_keys=spec.throttle_keys if throttle_keys is None else throttle_keys,
+        priority=spec.priority if priority is None else priority,
+        cost=spec.cost,
+    )
 
 
 def has_expired(state: State, message: Message) -> bool:

@@ -245,6 +245,22 @@ class Queue:
                 return message, self.remove_noted(message)
         return None
 
+    def remove_pending(
+        self, spec: Spec, sequence: int, place: int
+    ) -> tuple[Message, KeyWeight | None] | None:
+        """Take out one message by the place at which it waits, ready or delayed, if it does."""
+        delayed = self.delayed.get(sequence)
+        if delayed is not None:
+            return (delayed, self.remove_delayed(delayed)) if delayed.place == place else None
+        noted = self._noted.get(place)
+        if noted is not None:
+            return noted, self.remove_noted(noted)
+        lane = self._lanes.get(spec)
+        if lane is None or place != sequence or not lane.fifo.remove(place):
+            return None
+        message = Message(self, spec, sequence, place, Status.READY)
+        return message, self._removed_front(lane, place)
+
     def remove_noted(self, message: Message) -> KeyWeight | None:
         """Take a ready message with a past out of its lane."""
         del self._noted[message.place]
@@ -279,6 +295,22 @@ class Queue:
                 message = self._noted.get(place)
                 yield message.sequence if message else place
         yield from self.delayed
+
+    def ready_places(self) -> list[int]:
+        """The places of all that is ready, lowest first."""
+        noted = self._noted
+        places = list(noted)
+        if len(places) < self.ready_count:
+            # Messages that wait as they were accepted.
+            for lane in self._lanes.values():
+                places.extend(place for place in lane.fifo if place not in noted)
+        places.sort()
+        return places
+
+    def sequence_at(self, place: int) -> int:
+        """Whose place this is, if a ready message has it."""
+        message = self._noted.get(place)
+        return message.sequence if message else place
 
     def call_takers(self, wanted: int) -> list[Consumer]:
         """Consumers with room, first in turn first: as many as are wanted, or more room."""

@@ -13,11 +13,13 @@ from fila.core import (
     delivery,
     expiry,
     recovery,
+    redrive,
     settlement,
     streams,
     views,
 )
 from fila.core import commands as c
+from fila.core.backlog import Backlog
 from fila.core.effects import Effects, Reply
 from fila.core.records import Recovered
 from fila.core.state import State
@@ -85,6 +87,20 @@ class Scheduler:
         """Whether a queue's deliveries are stopped."""
         return self._state.queue(queue).paused
 
+    def attempts(self, queue: str, sequences: Sequence[int]) -> list[int | None]:
+        """How often each was delivered in vain; None for what is not leased."""
+        leased = self._state.queue(queue).leased
+        found = (leased.get(sequence) for sequence in sequences)
+        return [None if message is None else message.attempts for message in found]
+
+    def source_of(self, dlq: str) -> str:
+        """The queue that dead letters go back to; refused if there is none."""
+        return redrive.source_of(self._state.queue(dlq)).name
+
+    def backlog(self, queue: str) -> Backlog:
+        """What waits in a queue now."""
+        return Backlog(self._state.queue(queue))
+
     @property
     def config(self) -> dict[str, str]:
         """The runtime settings; to be read only."""
@@ -123,6 +139,8 @@ class Scheduler:
                 return admission.accept(state, command)
             case c.Settle():
                 return settlement.settle(state, command)
+            case c.Redrive():
+                return redrive.redrive(state, command)
             case c.PurgeQueue():
                 return administration.purge_queue(state, command)
             case c.SetConfig():

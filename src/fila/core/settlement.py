@@ -1,5 +1,8 @@
 """Ack, nack, release, extend: what a consumer says of its leases."""
 
+from collections.abc import Iterable
+from itertools import repeat
+
 from fila.core import letters
 from fila.core.commands import Action, Settle
 from fila.core.effects import SettleResult
@@ -7,7 +10,7 @@ from fila.core.message import Message
 from fila.core.queue import Queue
 from fila.core.state import State
 from fila.errors import LeaseNotFoundError
-from fila.model import NS_PER_MS, ItemError, Reason
+from fila.model import NS_PER_MS, FailureAction, FailureDecision, ItemError, Reason
 
 
 def settle(state: State, command: Settle) -> SettleResult:
@@ -18,7 +21,7 @@ def settle(state: State, command: Settle) -> SettleResult:
         case Action.ACK:
             _ack(state, queue, live)
         case Action.NACK:
-            _nack(state, queue, live, command)
+            _nack(state, queue, live, command, _decisions(command, errors))
         case Action.RELEASE:
             release(state, queue, live)
         case Action.EXTEND:
@@ -66,21 +69,58 @@ def _ack(state: State, queue: Queue, messages: list[Message]) -> None:
     state.delete(queue.partition, [message.sequence for message in messages])
 
 
-def _nack(state: State, queue: Queue, messages: list[Message], command: Settle) -> None:
-    for message in messages:
+def _decisions(command: Settle, errors: tuple[ItemError, ...]) -> Iterable[FailureDecision | None]:
+    """What was decided of each message that is live."""
+    if command.decisions is None:
+        return repeat(None)
+    if not errors:
+        return command.decisions
+    missing = {error.index for error in errors}
+    return [decision for index, decision in enumerate(command.decisions) if index not in missing]
+
+
+def _nack(
+    state: State,
+    queue: Queue,
+    messages: list[Message],
+    command: Settle,
+    decisions: Iterable[FailureDecision | None],
+) -> None:
+    changed: list[Message] = []
+    # Without decisions there is an endless row of none.
+    for message, decision in zip(messages, decisions, strict=False):
         state.end_lease(message)
         message.attempts += 1
         message.last_error = command.error
-        if command.dead_letter:
+        if command.dead_letter or (decision and decision.action is FailureAction.DEAD_LETTER):
             letters.bury(state, message, Reason.REJECTED)
         elif letters.attempts_used_up(message):
             letters.bury(state, message, Reason.MAX_ATTEMPTS)
-        elif command.delay_ms is not None:
-            letters.retry(state, message, command.delay_ms)
         else:
-            delay_ms = letters.retry_delay_ms(queue.settings, message.attempts)
-            letters.retry(state, message, delay_ms)
+            if decision is not None and _respec(message, decision):
+                changed.append(message)
+            letters.retry(state, message, _delay_ms(queue, message, command, decision))
+    state.put_specs(queue.partition, changed)
     state.put_progress(queue.partition, messages)
+
+
+def _respec(message: Message, decision: FailureDecision) -> bool:
+    """Let a message that is in no lane ask for something else; whether that is anything new."""
+    spec = letters.spec_after(message.spec, decision)
+    if spec == message.spec:
+        return False
+    message.spec = spec
+    return True
+
+
+def _delay_ms(
+    queue: Queue, message: Message, command: Settle, decision: FailureDecision | None
+) -> int:
+    if decision is not None and decision.delay_ms is not None:
+        return decision.delay_ms
+    if command.delay_ms is not None:
+        return command.delay_ms
+    return letters.retry_delay_ms(queue.settings, message.attempts)
 
 
 def _extend(state: State, queue: Queue, messages: list[Message], command: Settle) -> None:

@@ -16,6 +16,7 @@ from fila.core.effects import (
     PutLevels,
     PutPartition,
     PutProgress,
+    PutSpecs,
 )
 from fila.core.message import Message
 from fila.core.partition import Partition
@@ -161,6 +162,11 @@ class State:
         """Store what became of messages."""
         if messages:
             self.effects.mutations.append(PutProgress(partition.number, messages))
+
+    def put_specs(self, partition: Partition, messages: list[Message]) -> None:
+        """Store that messages ask for something else, or are at home elsewhere, than before."""
+        if messages:
+            self.effects.mutations.append(PutSpecs(partition.number, messages))
 
     def delete(self, partition: Partition, sequences: list[int]) -> None:
         """Store that messages are gone."""

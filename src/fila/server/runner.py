@@ -21,6 +21,7 @@ from fila.core.commands import (
     Command,
     Enqueue,
     OpenConsumer,
+    Redrive,
     SetCredit,
     Settle,
 )
@@ -351,6 +352,8 @@ def _message_count(command: Command) -> int:
         return len(command.bodies) + 1
     if isinstance(command, Settle):
         return len(command.sequences) + 1
+    if isinstance(command, Redrive):
+        return len(command.entries) + 1
     return 1
 
 

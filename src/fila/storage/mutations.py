@@ -4,6 +4,7 @@ Puts are grouped by table: neighbours in order go into a sorted table at half th
 """
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from fila import ids
 from fila.core.effects import (
@@ -23,6 +24,7 @@ from fila.core.effects import (
     PutPartition,
     PutProgress,
     PutQueue,
+    PutSpecs,
     PutTimes,
 )
 from fila.core.records import Entry
@@ -33,13 +35,23 @@ from fila.storage.engine import Batch
 from fila.storage.keys import Table
 from fila.wire import envelope
 
-EntryReader = Callable[[int, int], Entry | None]
+
+class MessageReader(Protocol):
+    """What is stored before the batch: a few mutations change a part of a record."""
+
+    def read_entry(self, partition: int, sequence: int) -> Entry | None:
+        """One message's entry."""
+
+    def read_messages(self, partition: int, sequences: Sequence[int]) -> list[bytes | None]:
+        """The stored message bytes."""
+
 
 _LOW_STEP = ids.id_low(2, 0) - ids.id_low(1, 0)
 
 
-def fill(batch: Batch, mutations: Sequence[Mutation], read_entry: EntryReader) -> None:
+def fill(batch: Batch, mutations: Sequence[Mutation], reader: MessageReader) -> None:
     """Add all mutations to a batch."""
+    entries = _Entries(batch, reader)
     for mutation in mutations:
         match mutation:
             case PutMessages():
@@ -51,18 +63,20 @@ def fill(batch: Batch, mutations: Sequence[Mutation], read_entry: EntryReader) -
             case DeleteRanges(partition, ranges):
                 _delete_ranges(batch, partition, ranges)
             case PutTimes():
-                _put_times(batch, mutation, read_entry)
-            case DeletePartition(number):
-                for begin, end in keys.partition_ranges(number):
-                    batch.delete_range(begin, end)
-            case DropOutcomes(partition, producer, up_to_sequence):
-                _drop_outcomes(batch, partition, producer, up_to_sequence)
+                entries.put_times(mutation)
+            case PutSpecs():
+                entries.put_specs(mutation)
             case _:
                 _put_record(batch, mutation)
 
 
 def _put_record(batch: Batch, mutation: Mutation) -> None:
     match mutation:
+        case DeletePartition(number):
+            for begin, end in keys.partition_ranges(number):
+                batch.delete_range(begin, end)
+        case DropOutcomes(partition, producer, up_to_sequence):
+            _drop_outcomes(batch, partition, producer, up_to_sequence)
         case PutPartition(record):
             batch.put(keys.partition(record.number), records.pack_partition(record))
         case PutQueue(queue):
@@ -74,8 +88,8 @@ def _put_record(batch: Batch, mutation: Mutation) -> None:
             batch.put(key, records.pack_key_weight(weight))
         case DropKeyWeight(partition, in_dlq, fairness_key):
             batch.delete(keys.key_weight(partition, in_dlq, fairness_key))
-        case PutOutcome(partition, producer, outcome):
-            key = keys.outcome(partition, producer.producer, producer.sequence)
+        case PutOutcome(partition, named, outcome):
+            key = keys.outcome(partition, named.producer, named.sequence)
             batch.put(key, records.pack_outcome(outcome))
         case _:
             _put_setting(batch, mutation)
@@ -169,16 +183,48 @@ def _delete_ranges(batch: Batch, partition: int, ranges: Sequence[tuple[int, int
             batch.delete_range(begin, keys.message(table, partition, last + 1))
 
 
-def _put_times(batch: Batch, put: PutTimes, read_entry: EntryReader) -> None:
-    entry = read_entry(put.partition, put.sequence)
-    if entry is None:
-        raise StorageError(
-            f"message {put.sequence} of partition {put.partition} can't be rescheduled: "
-            "it is not stored"
-        )
-    moved = entry._replace(deliver_at_ns=put.deliver_at_ns, expires_at_ns=put.expires_at_ns)
-    key = keys.message(Table.ENTRY, put.partition, put.sequence)
-    batch.put(key, records.pack_entry(moved))
+class _Entries:
+    """Entries of which a part changes; what one mutation changed is what the next one finds."""
+
+    def __init__(self, batch: Batch, reader: MessageReader) -> None:
+        self._batch = batch
+        self._reader = reader
+        self._changed: dict[tuple[int, int], Entry] = {}
+
+    def put_times(self, put: PutTimes) -> None:
+        entry = self._read(put.partition, put.sequence)
+        moved = entry._replace(deliver_at_ns=put.deliver_at_ns, expires_at_ns=put.expires_at_ns)
+        self._put(put.partition, moved)
+
+    def put_specs(self, put: PutSpecs) -> None:
+        """Both halves: what is scheduled by, and what a consumer sees."""
+        partition = put.partition
+        sequences = [message.sequence for message in put.messages]
+        found = self._reader.read_messages(partition, sequences)
+        for message, stored in zip(put.messages, found, strict=True):
+            if stored is None:
+                # Lost, and set aside: its next delivery will find that out.
+                continue
+            entry = self._read(partition, message.sequence)
+            in_dlq = message.queue.is_dlq and message.dead is None
+            self._put(partition, entry._replace(spec=message.spec, in_dlq=in_dlq))
+            changed = envelope.with_metadata(stored, message.spec, message.queue.name)
+            self._batch.put(keys.message(Table.MESSAGE, partition, message.sequence), changed)
+
+    def _read(self, partition: int, sequence: int) -> Entry:
+        entry = self._changed.get((partition, sequence))
+        if entry is None:
+            entry = self._reader.read_entry(partition, sequence)
+        if entry is None:
+            raise StorageError(
+                f"message {sequence} of partition {partition} can't be changed: it is not stored"
+            )
+        return entry
+
+    def _put(self, partition: int, entry: Entry) -> None:
+        self._changed[partition, entry.sequence] = entry
+        key = keys.message(Table.ENTRY, partition, entry.sequence)
+        self._batch.put(key, records.pack_entry(entry))
 
 
 def _drop_outcomes(batch: Batch, partition: int, producer: bytes, up_to_sequence: int) -> None:

@@ -66,7 +66,7 @@ class Store:
     def write(self, mutations: Sequence[Mutation]) -> None:
         """Apply all or none."""
         batch = self._engine.batch()
-        fill(batch, mutations, self.read_entry)
+        fill(batch, mutations, self)
         numbers = [change.record.number for change in mutations if type(change) is PutPartition]
         if numbers and max(numbers) >= self._next_partition:
             self._next_partition = max(numbers) + 1

@@ -162,8 +162,17 @@ class _Verification:
         wanted = envelope.stored_message(
             envelope.stored_head(entry.id_high), ids.id_low(sequence, number), b"", b""
         )
-        if message is not None and not message.startswith(wanted):
+        if message is None:
+            return
+        if not message.startswith(wanted):
             raise CorruptRecordError("its message has another id")
+        try:
+            told = envelope.stored_spec(message)
+        except DecodeError:
+            # It was named with the messages.
+            return
+        if told != entry.spec:
+            raise CorruptRecordError("its message tells consumers something else")
 
     def _check_progress(self, key: bytes, value: bytes) -> None:
         self._place(key)

@@ -56,6 +56,31 @@ def metadata_part(spec: Spec, queue: str) -> bytes:
     return length_delimited(_METADATA_FIELD, len(metadata)) + metadata
 
 
+def stored_spec(stored: bytes) -> Spec:
+    """What a consumer is told that scheduling knows of a stored message."""
+    metadata = pb.Message.FromString(stored).metadata
+    return Spec(
+        fairness_key=metadata.fairness_key,
+        weight=metadata.weight,
+        throttle_keys=tuple(metadata.throttle_keys),
+        priority=metadata.priority,
+        cost=metadata.cost,
+    )
+
+
+def with_metadata(stored: bytes, spec: Spec, queue: str) -> bytes:
+    """A stored message that scheduling knows otherwise by now.
+
+    Parsed and written again: a second tail could not take a throttle key away.
+    """
+    message = pb.Message.FromString(stored)
+    message.ClearField("id")
+    message.ClearField("metadata")
+    return b"".join(
+        (stored[: _ID_TEXT.stop], message.SerializeToString(), metadata_part(spec, queue))
+    )
+
+
 def accepted_part(accepted_at_ns: int) -> bytes:
     """When a message was accepted."""
     message = pb.Message()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fila.core import commands as c
-from fila.core.effects import Closed, Effects, Mutation, Reply, SettleResult
+from fila.core.effects import Closed, Effects, Mutation, RedriveResult, Reply, SettleResult
 from fila.core.message import Message
 from fila.core.records import Entry
 from fila.core.scheduler import Scheduler
@@ -16,6 +16,7 @@ from fila.errors import FilaError
 from fila.model import (
     NS_PER_MS,
     NS_PER_S,
+    FailureDecision,
     Outcome,
     ProducerSequence,
     QueueSettings,
@@ -210,6 +211,7 @@ class Driver:
         error: str = "",
         delay_ms: int | None = None,
         dead_letter: bool = False,
+        decisions: Sequence[FailureDecision | None] | None = None,
     ) -> SettleResult:
         """Say of deliveries of one queue what became of them."""
         reply = self.do(
@@ -222,6 +224,7 @@ class Driver:
                 error=error,
                 delay_ms=delay_ms,
                 dead_letter=dead_letter,
+                decisions=decisions,
             )
         )
         assert isinstance(reply, SettleResult)
@@ -237,10 +240,16 @@ class Driver:
         error: str = "",
         delay_ms: int | None = None,
         dead_letter: bool = False,
+        decisions: Sequence[FailureDecision | None] | None = None,
     ) -> SettleResult:
         """Failed."""
         return self.settle(
-            c.Action.NACK, *deliveries, error=error, delay_ms=delay_ms, dead_letter=dead_letter
+            c.Action.NACK,
+            *deliveries,
+            error=error,
+            delay_ms=delay_ms,
+            dead_letter=dead_letter,
+            decisions=decisions,
         )
 
     def release(self, *deliveries: Delivery) -> SettleResult:
@@ -256,6 +265,41 @@ class Driver:
         sequences = self.enqueue(count)
         self.nack(*self.take(count), error="broken", dead_letter=True)
         return sequences
+
+    def dead_letters(self, count: int = 0, *, queue: str = DLQ) -> c.Redrive:
+        """A redrive of so many of those that wait now, 0 for all, which was not yet asked for."""
+        assert self.storage is not None
+        partition = self.scheduler.partition_of(queue)
+        found = self.scheduler.backlog(queue).take(count or 1_000_000)
+        entries = [self._entry(queue, sequence) for sequence, _ in found]
+        known = [entry for entry in entries if entry is not None]
+        assert len(known) == len(found)
+        return c.Redrive(
+            tag=0,
+            queue=queue,
+            partition=partition,
+            entries=known,
+            places=[place for _, place in found],
+            specs=[entry.spec for entry in known],
+        )
+
+    def redrive(
+        self,
+        count: int = 0,
+        *,
+        queue: str = DLQ,
+        spec: Spec | None = None,
+        timing: Timing | None = None,
+    ) -> RedriveResult:
+        """Move dead letters back, asking for what they asked for or for something else."""
+        command = self.dead_letters(count, queue=queue)
+        if spec is not None:
+            command.specs = [spec] * len(command.entries)
+        if timing is not None:
+            command.timings = dict.fromkeys(range(len(command.entries)), timing)
+        reply = self.do(command)
+        assert isinstance(reply, RedriveResult)
+        return reply
 
     def purge(self, queue: str = QUEUE, *, include_leased: bool = False) -> int:
         """Empty a queue."""
