@@ -256,7 +256,7 @@ class Queue:
         if noted is not None:
             return noted, self.remove_noted(noted)
         lane = self._lanes.get(spec)
-        if lane is None or place != sequence or not lane.fifo.remove(place):
+        if lane is None or not lane.fifo.remove(place):
             return None
         message = Message(self, spec, sequence, place, Status.READY)
         return message, self._removed_front(lane, place)

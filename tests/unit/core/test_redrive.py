@@ -3,7 +3,7 @@
 import pytest
 
 from fila.core import commands as c
-from fila.core.effects import RedriveResult
+from fila.core.effects import DropKeyWeight, RedriveResult
 from fila.errors import InvalidArgumentError, PreconditionError, QueueNotFoundError
 from fila.model import FailureDecision, QueueSettings, Reason, Spec, Timing
 from fila.wire._pb import messages_pb2 as pb
@@ -85,6 +85,15 @@ def test_a_count_moves_so_many_and_leaves_the_rest_in_order(driver: Driver) -> N
     assert _order(driver, DLQ) == buried[2:]
 
 
+def test_a_dead_letter_that_was_given_back_is_the_oldest_still(driver: Driver) -> None:
+    buried = driver.bury(3)
+    driver.release(driver.take_one(queue=DLQ))
+
+    driver.redrive(1)
+
+    assert _order(driver) == buried[:1]
+
+
 def test_leased_dead_letters_are_skipped(driver: Driver) -> None:
     buried = driver.bury(3)
     held = driver.take_one(queue=DLQ)
@@ -115,6 +124,15 @@ def test_what_moved_since_it_was_looked_up_is_not_moved_twice(driver: Driver) ->
     assert driver.do(command) == RedriveResult(0)
 
     assert _order(driver, DLQ) == buried
+
+
+def test_what_failed_again_since_it_was_looked_up_is_left_to_its_delay(driver: Driver) -> None:
+    driver.bury(1)
+    command = driver.dead_letters()
+    driver.nack(driver.take_one(queue=DLQ), delay_ms=0)
+    driver.nack(driver.take_one(queue=DLQ), delay_ms=60_000)
+
+    assert driver.do(command) == RedriveResult(0)
 
 
 def test_a_lease_given_back_in_between_keeps_its_place_and_moves(driver: Driver) -> None:
@@ -228,6 +246,27 @@ def test_a_hooks_delay_holds_across_a_restart_and_the_time_to_live_counts_from_i
     driver.redrive(timing=Timing(delay_ms=60_000, ttl_ms=5_000))
     driver.pass_time(65)
     assert driver.depth(DLQ) == 1
+
+
+def test_a_hooks_delay_does_not_follow_the_wall_clock(driver: Driver) -> None:
+    driver.enqueue(queue=DLQ, timing=Timing(deliver_at_ns=after_ms(driver, 5000)))
+    driver.redrive(timing=Timing(delay_ms=60_000))
+
+    driver.jump(3600)
+
+    assert driver.take() == []
+    driver.pass_time(60)
+    assert len(driver.take()) == 1
+
+
+def test_the_weight_that_outlived_its_message_goes_with_the_key(driver: Driver) -> None:
+    driver.accept([Spec("a", 2), Spec("a", 5, priority=1)], queue=DLQ)
+    driver.take_one(queue=DLQ)
+    command = driver.dead_letters()
+
+    driver.step(command)
+
+    assert any(isinstance(change, DropKeyWeight) for change in driver.mutations)
 
 
 def test_a_redriven_and_delayed_message_can_be_moved_to_another_time(driver: Driver) -> None:
