@@ -237,11 +237,10 @@ def test_an_endless_error_text_is_cut_not_refused(rpc: Rpc) -> None:
     assert dead.metadata.queue_id == f"{queue}.dlq"
 
 
-def test_scripts_and_redrive_are_refused_until_the_broker_can(rpc: Rpc) -> None:
+def test_scripts_are_refused_until_the_broker_can(rpc: Rpc) -> None:
     script = a.QueueConfig(on_enqueue_script="function on_enqueue() end")
 
     assert refusal(rpc, a.CreateQueueRequest(name="s", config=script)).code == "FAILED_PRECONDITION"
-    assert refusal(rpc, a.RedriveRequest(dlq_queue="q.dlq")).code == "UNIMPLEMENTED"
 
 
 def test_a_dead_letter_queue_is_deleted_with_its_queue_only(rpc: Rpc) -> None:

@@ -16,6 +16,7 @@ from fila.cli.enqueue import enqueue
 from fila.cli.message import message
 from fila.cli.output import printable
 from fila.cli.queue import queue
+from fila.cli.redrive import redrive
 from fila.cli.release import installed_version
 from fila.cli.stats import stats
 
@@ -41,7 +42,7 @@ def cli(context: click.Context, addr: str | None) -> None:
     context.obj = {"addr": addr}
 
 
-for command in (queue, config, stats, consumers, enqueue, consume, message, doctor, demo):
+for command in (queue, config, stats, consumers, enqueue, consume, message, redrive, doctor, demo):
     cli.add_command(command)
 
 

@@ -16,9 +16,11 @@ R = TypeVar("R", bound=WireMessage)
 
 
 class _Call(Protocol):
-    """A unary call of the client."""
+    """A unary call of the client; a patient one has no deadline."""
 
-    def __call__(self, path: str, request: bytes, *, repeatable: bool) -> Awaitable[bytes]: ...
+    def __call__(
+        self, path: str, request: bytes, *, repeatable: bool, patient: bool = False
+    ) -> Awaitable[bytes]: ...
 
 
 class AsyncAdmin:
@@ -79,6 +81,18 @@ class AsyncAdmin:
         """Go on delivering."""
         request = pb.ResumeQueueRequest(queue=name)
         await self._write("ResumeQueue", request, pb.ResumeQueueResponse)
+
+    async def redrive(self, dlq: str, count: int = 0) -> int:
+        """Move waiting dead letters back to where they came from, oldest first; how many moved.
+
+        A count of 0 means all that wait now. The call lasts until it is done, however long that is.
+        """
+        if count < 0:
+            raise InvalidArgumentError(f"count is {count}; it must be 0 for all, or more")
+        request = _checked(lambda: pb.RedriveRequest(dlq_queue=dlq, count=count))
+        content = request.SerializeToString()
+        answer = await self._call(ADMIN + "Redrive", content, repeatable=False, patient=True)
+        return pb.RedriveResponse.FromString(answer).redriven
 
     async def remove_message(self, queue: str, message_id: str) -> None:
         """Remove one waiting message."""
@@ -171,4 +185,4 @@ def _checked(build: Callable[[], R]) -> R:
     try:
         return build()
     except ValueError as error:
-        raise InvalidArgumentError(f"the settings can't be sent: {error}") from error
+        raise InvalidArgumentError(f"this can't be sent: {error}") from error

@@ -379,9 +379,12 @@ class AsyncClient:
                 f"{session.unsettled()} settles were not confirmed within {timeout} s"
             ) from error
 
-    async def _admin_call(self, path: str, request: bytes, *, repeatable: bool) -> bytes:
+    async def _admin_call(
+        self, path: str, request: bytes, *, repeatable: bool, patient: bool = False
+    ) -> bytes:
+        timeout = None if patient else self.timeout
         return await self._open().connection.unary(
-            path, request, timeout=self.timeout, repeatable=repeatable
+            path, request, timeout=timeout, repeatable=repeatable
         )
 
 

@@ -41,21 +41,25 @@ class Connection:
         library.leave_to_the_parent(self)
 
     async def unary(
-        self, path: str, request: bytes, *, timeout: float, repeatable: bool = False
+        self, path: str, request: bytes, *, timeout: float | None, repeatable: bool = False
     ) -> bytes:
-        """The answer to a call. One that only reads is repeated when its connection is lost."""
+        """The answer to a call; without a timeout it may take as long as the connection holds.
+
+        One that only reads is repeated when its connection is lost.
+        """
         method = self._methods.get(path)
         if method is None:
             method = self._methods[path] = self._channel.unary_unary(path)
-        deadline = time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + timeout
         while True:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
             try:
-                return await method(request, timeout=max(0.0, deadline - time.monotonic()))
+                return await method(request, timeout=left)
             except self._aio.AioRpcError as failure:
                 error = translate(failure, self.address)
                 if not (repeatable and isinstance(error, OutcomeUnknownError)):
                     raise error from failure
-                if time.monotonic() >= deadline:
+                if deadline is not None and time.monotonic() >= deadline:
                     raise UnreachableError(
                         f"the connection to {self.address} was lost"
                     ) from failure

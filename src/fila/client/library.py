@@ -28,7 +28,7 @@ _EXTENSION = "grpc._cython.cygrpc"
 class UnaryMethod(Protocol):
     """A call with one request and one answer, both as bytes."""
 
-    def __call__(self, request: bytes, *, timeout: float) -> Awaitable[bytes]:
+    def __call__(self, request: bytes, *, timeout: float | None) -> Awaitable[bytes]:
         """Make the call."""
 
 

@@ -53,6 +53,13 @@ class Admin:
         """Go on delivering."""
         portal().call(self._admin.resume_queue, name)
 
+    def redrive(self, dlq: str, count: int = 0) -> int:
+        """Move waiting dead letters back to where they came from, oldest first; how many moved.
+
+        A count of 0 means all that wait now. The call lasts until it is done, however long that is.
+        """
+        return portal().call(self._admin.redrive, dlq, count)
+
     def remove_message(self, queue: str, message_id: str) -> None:
         """Remove one waiting message."""
         portal().call(self._admin.remove_message, queue, message_id)

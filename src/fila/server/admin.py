@@ -12,7 +12,7 @@ from fila.core.commands import (
     UpdateQueue,
 )
 from fila.core.records import Entry
-from fila.errors import InvalidArgumentError, UnsupportedError
+from fila.errors import InvalidArgumentError
 from fila.model import DLQ_SUFFIX, NS_PER_MS, is_dlq
 from fila.server.boundary import Context
 from fila.server.settle import checked_delay
@@ -113,13 +113,6 @@ class QueueService:
         """Let deliveries go on."""
         await self._set_paused(parse(pb.ResumeQueueRequest, data).queue, paused=False)
         return b""
-
-    async def redrive(self, data: bytes, _context: Context) -> bytes:
-        """Not in this release."""
-        parse(pb.RedriveRequest, data)
-        raise UnsupportedError(
-            "this broker cannot redrive yet; consume the dead-letter queue and enqueue again"
-        )
 
     async def _set_paused(self, queue: str, *, paused: bool) -> None:
         self._known(queue)

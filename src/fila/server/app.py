@@ -22,6 +22,7 @@ from fila.server.disk import DiskWatch, floor_bytes, reclaim_when_low
 from fila.server.enqueue import EnqueueService
 from fila.server.health import Health
 from fila.server.log import facts
+from fila.server.redrive import RedriveService
 from fila.server.runner import Fsync, Runner
 from fila.server.settle import SettleService
 from fila.server.shell import Shell
@@ -182,6 +183,7 @@ def _fila_service(boundary: Boundary, shell: Shell) -> dict[str, Handler]:
 
 def _admin_service(boundary: Boundary, shell: Shell) -> dict[str, Handler]:
     queues, messages = QueueService(shell), MessageService(shell)
+    redriving = RedriveService(shell)
     settings, views, backups = ConfigService(shell), ViewService(shell), BackupService(shell)
     return {
         "CreateQueue": boundary.unary(queues.create_queue),
@@ -192,7 +194,7 @@ def _admin_service(boundary: Boundary, shell: Shell) -> dict[str, Handler]:
         "PurgeQueue": boundary.unary(queues.purge_queue),
         "PauseQueue": boundary.unary(queues.pause_queue),
         "ResumeQueue": boundary.unary(queues.resume_queue),
-        "Redrive": boundary.unary(queues.redrive),
+        "Redrive": boundary.unary(redriving.redrive),
         "RemoveMessage": boundary.unary(messages.remove_message),
         "Reschedule": boundary.unary(messages.reschedule),
         "SetConfig": boundary.unary(settings.set_config),
