@@ -241,13 +241,13 @@ def test_a_rescheduled_message_keeps_all_but_its_times(store: Storage) -> None:
     store.write([*put_queue(), put_messages([b""], specs=[spec], times={0: (5, 6)}, in_dlq=True)])
     before = store.read_entry(1, 1)
     assert before is not None
-    store.write([PutTimes(1, 1, 50, 60)])
+    store.write([PutTimes(1, {1: (50, 60)})])
     assert store.read_entry(1, 1) == before._replace(deliver_at_ns=50, expires_at_ns=60)
 
 
 def test_rescheduling_what_is_not_there_fails_and_writes_nothing(store: Storage) -> None:
     with pytest.raises(StorageError, match="not stored"):
-        store.write([PutConfig("a", "b"), PutTimes(1, 1, 50, 60)])
+        store.write([PutConfig("a", "b"), PutTimes(1, {1: (50, 60)})])
     assert store.recover().config == {}
 
 

@@ -88,9 +88,9 @@ def test_times_and_spec_may_change_in_one_batch_in_either_order(store: Storage) 
 
     store.write(
         [
-            PutTimes(1, 1, 50, 60),
+            PutTimes(1, {1: (50, 60)}),
             PutSpecs(1, [respecced(1, new, LEASED), respecced(2, new, LEASED)]),
-            PutTimes(1, 2, 50, 60),
+            PutTimes(1, {2: (50, 60)}),
         ]
     )
 
@@ -98,12 +98,31 @@ def test_times_and_spec_may_change_in_one_batch_in_either_order(store: Storage) 
     assert changed == [(new, 50, 60)] * 2
 
 
+def test_a_spec_may_come_with_new_times_for_some(store: Storage) -> None:
+    store.write([*put_queue(), put_messages([body(b"")] * 2, times={0: (1, 2), 1: (3, 4)})])
+    new = Spec("new")
+
+    changes = [respecced(1, new, LEASED), respecced(2, new, LEASED)]
+    store.write([PutSpecs(1, changes, {2: (50, 60)})])
+
+    changed = [(entry.spec, entry.deliver_at_ns, entry.expires_at_ns) for entry in entries(store)]
+    assert changed == [(new, 1, 2), (new, 50, 60)]
+
+
+def test_entries_are_read_together_in_the_order_asked_for(store: Storage) -> None:
+    store.write([*put_queue(), put_messages([body(b"")] * 3, specs=[Spec("a"), Spec("b"), Spec()])])
+
+    found = store.read_entries(1, [3, 9, 1])
+
+    assert found == [store.read_entry(1, 3), None, store.read_entry(1, 1)]
+
+
 def test_a_spec_and_what_else_happened_are_written_together_or_not_at_all(store: Storage) -> None:
     store.write([*put_queue(), put_messages([body(b"")], specs=[Spec("old")])])
     before = state(store)
 
     with pytest.raises(StorageError, match="not stored"):
-        store.write([PutSpecs(1, [respecced(1, Spec("new"), DEAD)]), PutTimes(1, 9, 1, 1)])
+        store.write([PutSpecs(1, [respecced(1, Spec("new"), DEAD)]), PutTimes(1, {9: (1, 1)})])
 
     assert state(store) == before
 

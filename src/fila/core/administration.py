@@ -149,9 +149,7 @@ def reschedule(state: State, command: Reschedule) -> None:
         state.effects.mutations.append(
             PutTimes(
                 queue.partition.number,
-                message.sequence,
-                command.deliver_at_ns,
-                message.expires_at_ns,
+                {message.sequence: (command.deliver_at_ns, message.expires_at_ns)},
             )
         )
     message.wall_timed = True

@@ -57,12 +57,11 @@ class DeleteRanges:
 
 @dataclass(slots=True)
 class PutTimes:
-    """A rescheduled or redriven message: its entry's times change."""
+    """Messages that are rescheduled or redriven: their entries' times change."""
 
     partition: int
-    sequence: int
-    deliver_at_ns: int
-    expires_at_ns: int
+    # Sequence → (deliver_at_ns, expires_at_ns), wall time, 0 for none.
+    times: dict[int, tuple[int, int]]
 
 
 @dataclass(slots=True)
@@ -71,6 +70,8 @@ class PutSpecs:
 
     partition: int
     messages: Sequence[Message]
+    # As above, for those whose times change as well.
+    times: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

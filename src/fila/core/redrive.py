@@ -10,6 +10,7 @@ from fila.core.commands import Redrive
 from fila.core.effects import PutTimes, RedriveResult
 from fila.core.message import Message
 from fila.core.queue import Queue
+from fila.core.records import Entry
 from fila.core.state import State
 from fila.errors import InvalidArgumentError, PreconditionError, QueueNotFoundError
 from fila.model import NS_PER_MS, Spec, Timing
@@ -42,24 +43,36 @@ def redrive(state: State, command: Redrive) -> RedriveResult:
     room = admission.room_for(source, len(command.entries))
     moved: list[Message] = []
     changed: list[Message] = []
+    times: dict[int, tuple[int, int]] = {}
+    changed_times: dict[int, tuple[int, int]] = {}
     for index, (entry, place) in enumerate(zip(command.entries, command.places, strict=True)):
         if len(moved) == room:
             break
-        removed = dlq.remove_pending(entry.spec, entry.sequence, place)
-        if removed is None:
+        message = _take_out(state, dlq, entry, place)
+        if message is None:
             continue
-        message, weight = removed
-        state.cancel_timers(message)
-        state.put_key_weight(weight)
-        spec = command.specs[index]
-        if spec != message.spec or message.dead is None:
-            changed.append(message)
+        spec, timing = command.specs[index], command.timings.get(index, _AT_ONCE)
+        is_changed = spec != message.spec or message.dead is None
         _begin_anew(message, source, spec)
-        _admit(state, message, command.timings.get(index, _AT_ONCE))
+        if is_changed:
+            changed.append(message)
+        (changed_times if is_changed else times)[message.sequence] = _admit(state, message, timing)
         moved.append(message)
-    state.put_specs(source.partition, changed)
+    if times:
+        state.effects.mutations.append(PutTimes(source.partition.number, times))
+    state.put_specs(source.partition, changed, changed_times)
     state.put_progress(source.partition, moved)
     return RedriveResult(len(moved), is_full=not admission.room_for(source, 1))
+
+
+def _take_out(state: State, dlq: Queue, entry: Entry, place: int) -> Message | None:
+    removed = dlq.remove_pending(entry.spec, entry.sequence, place)
+    if removed is None:
+        return None
+    message, weight = removed
+    state.cancel_timers(message)
+    state.put_key_weight(weight)
+    return message
 
 
 def _begin_anew(message: Message, source: Queue, spec: Spec) -> None:
@@ -75,17 +88,12 @@ def _begin_anew(message: Message, source: Queue, spec: Spec) -> None:
     message.dead = None
 
 
-def _admit(state: State, message: Message, timing: Timing) -> None:
-    """Behind all others, now or when its delay is over; its time to live starts then."""
+def _admit(state: State, message: Message, timing: Timing) -> tuple[int, int]:
+    """Behind all others, now or when its delay is over; when it is ready, and when it expires."""
     deliver_at_ns, message.expires_at_ns = admission.times_of(state, message.queue, timing)
-    ready_at_ns = deliver_at_ns or state.wall_ns
-    state.effects.mutations.append(
-        PutTimes(
-            message.queue.partition.number, message.sequence, ready_at_ns, message.expires_at_ns
-        )
-    )
     if deliver_at_ns:
         state.make_delayed(message, span_ns=timing.delay_ms * NS_PER_MS)
     else:
         state.renew_place(message)
         state.make_ready(message)
+    return deliver_at_ns or state.wall_ns, message.expires_at_ns

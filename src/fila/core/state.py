@@ -163,10 +163,15 @@ class State:
         if messages:
             self.effects.mutations.append(PutProgress(partition.number, messages))
 
-    def put_specs(self, partition: Partition, messages: list[Message]) -> None:
+    def put_specs(
+        self,
+        partition: Partition,
+        messages: list[Message],
+        times: dict[int, tuple[int, int]] | None = None,
+    ) -> None:
         """Store that messages ask for something else, or are at home elsewhere, than before."""
         if messages:
-            self.effects.mutations.append(PutSpecs(partition.number, messages))
+            self.effects.mutations.append(PutSpecs(partition.number, messages, times or {}))
 
     def delete(self, partition: Partition, sequences: list[int]) -> None:
         """Store that messages are gone."""

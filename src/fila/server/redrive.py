@@ -27,12 +27,12 @@ from fila.wire.options import OptionReader, Wishes
 from fila.wire.request import parse
 
 # What one write moves: few enough not to hold the loop, and not too many bytes to look at.
-_CHUNK_MESSAGES_MAX = 500
-_CHUNK_BYTES_MAX = 4 * 1024 * 1024
+_CHUNK_MESSAGES_MAX = 200
+_CHUNK_BYTES_MAX = 1024 * 1024
 # Options were within the limits when they were accepted.
 _UNLIMITED = Limits(key_bytes_max=1 << 31, throttle_keys_max=1 << 31)
 # Read at once: a message may be large.
-_READ_AT_ONCE = 32
+_READ_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class RedriveService:
 
     def _read(self, partition: int, found: Sequence[tuple[int, int]], chunk: _Chunk) -> None:
         storage = self._shell.storage
-        entries = [storage.read_entry(partition, sequence) for sequence, _ in found]
+        entries = storage.read_entries(partition, [sequence for sequence, _ in found])
         # Those that are not stored any more have been settled or removed meanwhile.
         known = [
             (entry, place)

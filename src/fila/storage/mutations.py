@@ -3,7 +3,7 @@
 Puts are grouped by table: neighbours in order go into a sorted table at half the cost.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from fila import ids
@@ -39,8 +39,8 @@ from fila.wire import envelope
 class MessageReader(Protocol):
     """What is stored before the batch: a few mutations change a part of a record."""
 
-    def read_entry(self, partition: int, sequence: int) -> Entry | None:
-        """One message's entry."""
+    def read_entries(self, partition: int, sequences: Sequence[int]) -> list[Entry | None]:
+        """The entries of messages."""
 
     def read_messages(self, partition: int, sequences: Sequence[int]) -> list[bytes | None]:
         """The stored message bytes."""
@@ -192,34 +192,45 @@ class _Entries:
         self._changed: dict[tuple[int, int], Entry] = {}
 
     def put_times(self, put: PutTimes) -> None:
-        entry = self._read(put.partition, put.sequence)
-        moved = entry._replace(deliver_at_ns=put.deliver_at_ns, expires_at_ns=put.expires_at_ns)
-        self._put(put.partition, moved)
+        for entry in self._read(put.partition, list(put.times)):
+            deliver_at_ns, expires_at_ns = put.times[entry.sequence]
+            moved = entry._replace(deliver_at_ns=deliver_at_ns, expires_at_ns=expires_at_ns)
+            self._put(put.partition, moved)
 
     def put_specs(self, put: PutSpecs) -> None:
         """Both halves: what is scheduled by, and what a consumer sees."""
         partition = put.partition
-        sequences = [message.sequence for message in put.messages]
-        found = self._reader.read_messages(partition, sequences)
-        for message, stored in zip(put.messages, found, strict=True):
-            if stored is None:
-                # Lost, and set aside: its next delivery will find that out.
-                continue
-            entry = self._read(partition, message.sequence)
-            in_dlq = message.queue.is_dlq and message.dead is None
-            self._put(partition, entry._replace(spec=message.spec, in_dlq=in_dlq))
-            changed = envelope.with_metadata(stored, message.spec, message.queue.name)
-            self._batch.put(keys.message(Table.MESSAGE, partition, message.sequence), changed)
-
-    def _read(self, partition: int, sequence: int) -> Entry:
-        entry = self._changed.get((partition, sequence))
-        if entry is None:
-            entry = self._reader.read_entry(partition, sequence)
-        if entry is None:
-            raise StorageError(
-                f"message {sequence} of partition {partition} can't be changed: it is not stored"
+        found = self._reader.read_messages(partition, [each.sequence for each in put.messages])
+        # What is lost was set aside: its next delivery will find that out.
+        stored = {
+            message.sequence: (message, data)
+            for message, data in zip(put.messages, found, strict=True)
+            if data is not None
+        }
+        for entry in self._read(partition, list(stored)):
+            message, data = stored[entry.sequence]
+            times = put.times.get(entry.sequence, (entry.deliver_at_ns, entry.expires_at_ns))
+            changed = entry._replace(
+                spec=message.spec,
+                in_dlq=message.queue.is_dlq and message.dead is None,
+                deliver_at_ns=times[0],
+                expires_at_ns=times[1],
             )
-        return entry
+            self._put(partition, changed)
+            data = envelope.with_metadata(data, message.spec, message.queue.name)
+            self._batch.put(keys.message(Table.MESSAGE, partition, entry.sequence), data)
+
+    def _read(self, partition: int, sequences: Sequence[int]) -> Iterator[Entry]:
+        for sequence, stored in zip(
+            sequences, self._reader.read_entries(partition, sequences), strict=True
+        ):
+            entry = self._changed.get((partition, sequence), stored)
+            if entry is None:
+                raise StorageError(
+                    f"message {sequence} of partition {partition} can't be changed: "
+                    "it is not stored"
+                )
+            yield entry
 
     def _put(self, partition: int, entry: Entry) -> None:
         self._changed[partition, entry.sequence] = entry

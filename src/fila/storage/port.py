@@ -38,6 +38,9 @@ class Storage(Protocol):
     def read_entry(self, partition: int, sequence: int) -> Entry | None:
         """One message's entry."""
 
+    def read_entries(self, partition: int, sequences: Sequence[int]) -> list[Entry | None]:
+        """The entries of messages."""
+
     def read_outcome(self, partition: int, key: ProducerSequence) -> Outcome | None:
         """The first outcome of an enqueue, if it is still kept."""
 

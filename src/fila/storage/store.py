@@ -92,6 +92,15 @@ class Store:
         value = self._engine.get(keys.message(Table.ENTRY, partition, sequence))
         return None if value is None else records.EntryDecoder().decode(sequence, value)
 
+    def read_entries(self, partition: int, sequences: Sequence[int]) -> list[Entry | None]:
+        """The entries of messages."""
+        decode = records.EntryDecoder().decode
+        found = self._engine.get_many(keys.messages(Table.ENTRY, partition, sequences))
+        return [
+            None if value is None else decode(sequence, value)
+            for sequence, value in zip(sequences, found, strict=True)
+        ]
+
     def read_outcome(self, partition: int, key: ProducerSequence) -> Outcome | None:
         """The first outcome of an enqueue, if it is still kept."""
         value = self._engine.get(keys.outcome(partition, key.producer, key.sequence))
