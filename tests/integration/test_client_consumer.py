@@ -369,3 +369,25 @@ async def test_a_stuck_handler_gets_nothing_from_a_broker_that_comes_back(tmp_pa
         await client.ack(await asyncio.wait_for(anext(consumer), 10))
         await consumer.close()
         await client.close()
+
+
+@pytest.mark.timeout(20)
+async def test_a_flush_waits_for_a_renewal_without_holding_up_its_answer(
+    client: fila.AsyncClient, queue: str
+) -> None:
+    await fill(client, queue, 2)
+    async with client.consume(queue, prefetch=2) as consumer:
+        kept = await anext(consumer)
+        await client.ack(await anext(consumer))
+        await client.flush()
+        assert client._session is not None
+        (subscription,) = client._session.subscriptions
+        subscription.book.doubt()
+        # Its answer comes too soon for a look now and then.
+        while not subscription.unsettled:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+        await client.flush()
+
+        assert subscription.unsettled == 0
+        await client.ack(kept)

@@ -101,9 +101,7 @@ class Subscription:
         assert grant is not None
         if not isinstance(action, Extend):
             self.book.settle(message)
-        self._pipeline.add(grant.queue, message, action)
-        self._settled.clear()
-        self._work.set()
+        self._send(grant.queue, message, action)
 
     @property
     def unsettled(self) -> int:
@@ -220,6 +218,11 @@ class Subscription:
 
     # Outwards.
 
+    def _send(self, queue: str, message: Message, action: Action) -> None:
+        self._pipeline.add(queue, message, action)
+        self._settled.clear()
+        self._work.set()
+
     async def _write(self, stream: Stream) -> None:
         stop_sent = False
         settled_at = 0.0
@@ -257,11 +260,8 @@ class Subscription:
             if self.buffer and self._policy.stalled(now):
                 self._release(len(self.buffer))
                 self._work.set()
-            due = self.book.due(now) if self.renewing else []
-            for message in due:
-                self._pipeline.add(message.queue, message, RENEW)
-            if due:
-                self._work.set()
+            for message in self.book.due(now) if self.renewing else ():
+                self._send(message.queue, message, RENEW)
 
     def _shrink(self) -> None:
         """Hand back what is far more than the credit: it would wait here for nothing."""
