@@ -18,6 +18,7 @@ from fila.core.queue import Queue
 from fila.core.records import KeyWeight, PartitionRecord, Progress, QueueRecord, Status
 from fila.core.throttle import Throttle
 from fila.model import (
+    DLQ_SUFFIX,
     DeadLetter,
     ItemError,
     Outcome,
@@ -65,10 +66,11 @@ def put_messages(
 def put_queue(
     name: str = "orders", partition: int = 1, settings: QueueSettings | None = None
 ) -> list[Mutation]:
-    """A queue with its partition, whose counter is far ahead."""
+    """A queue and its dead-letter queue with their partition, whose counter is far ahead."""
     counted = PartitionRecord(number=partition, base=name, next_sequence=1_000_000)
     queue = QueueRecord(name=name, partition=partition, settings=settings or QueueSettings())
-    return [PutPartition(counted), PutQueue(queue)]
+    dlq = QueueRecord(name=name + DLQ_SUFFIX, partition=partition, settings=QueueSettings())
+    return [PutPartition(counted), PutQueue(queue), PutQueue(dlq)]
 
 
 def message(progress: Progress, sequence: int, *, partition: int = 1) -> Message:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fila.core.effects import DeleteMessages, PutConfig
+from fila.core.scheduler import Scheduler
 from fila.errors import CorruptRecordError, DataDirectoryError, StorageError
 from fila.model import ProducerSequence
 from fila.storage import directory, keys
@@ -16,8 +17,8 @@ from fila.storage.keys import Table
 from fila.storage.records import pack_outcome
 from fila.storage.rocksdb import RocksEngine, RocksStorage
 from fila.storage.verify import verify
-from tests.contract.storage_samples import LEASED as BECAME
 from tests.contract.storage_samples import (
+    DEAD,
     PRODUCER,
     body,
     everything,
@@ -25,6 +26,7 @@ from tests.contract.storage_samples import (
     put_progress,
     put_queue,
 )
+from tests.contract.storage_samples import LEASED as BECAME
 
 
 @pytest.fixture
@@ -169,6 +171,52 @@ def test_a_partition_that_lost_its_record_counts_on_behind_its_messages(path: Pa
     with opened(path) as store:
         assert list(store.recover().partitions) == [record]
         assert store.unreadable_count == 0
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        [keys.partition(1)],
+        [keys.queue("orders")],
+        [keys.queue("orders.dlq")],
+        [keys.queue("orders"), keys.queue("orders.dlq")],
+        [keys.partition(1), keys.queue("orders")],
+        [keys.partition(1), keys.queue("orders"), keys.queue("orders.dlq")],
+    ],
+)
+def test_records_gone_without_a_trace_are_put_together_from_what_is_left(
+    path: Path, gone: list[bytes]
+) -> None:
+    fill(path)
+    for key in gone:
+        drop(path, key)
+    for _ in range(2):
+        with opened(path) as store:
+            recovered = store.recover()
+            assert [(each.number, each.base) for each in recovered.partitions] == [(1, "orders")]
+            assert recovered.partitions[0].next_sequence > 3
+            orders, dlq = recovered.queues
+            assert (orders.name, dlq.name) == ("orders", "orders.dlq")
+            assert orders.paused == (keys.queue("orders") in gone)
+            assert len(list(recovered.entries)) == 3
+            Scheduler(epoch=1).restore(store.recover(), now_ns=0, wall_ns=0)
+
+
+def test_a_queue_without_messages_that_is_gone_without_a_trace_stays_gone(path: Path) -> None:
+    with opened(path) as store:
+        store.write(put_queue())
+    drop(path, keys.queue("orders"))
+    with opened(path) as store:
+        assert [queue.name for queue in store.recover().queues] == ["orders.dlq"]
+
+
+def test_only_dead_letters_bring_no_queue_back(path: Path) -> None:
+    with opened(path) as store:
+        store.write([*put_queue(), put_messages([b"", b""])])
+        store.write([put_progress({1: DEAD}), put_progress({2: DEAD})])
+    drop(path, keys.queue("orders"))
+    with opened(path) as store:
+        assert [queue.name for queue in store.recover().queues] == ["orders.dlq"]
 
 
 def test_messages_of_a_partition_that_nobody_knows_stay_where_they_are(path: Path) -> None:
@@ -321,6 +369,19 @@ def test_a_store_that_can_not_be_opened_says_so_in_one_line(path: Path) -> None:
     with pytest.raises(DataDirectoryError, match="can't be opened") as refused:
         RocksStorage(path)
     assert "\n" not in str(refused.value)
+
+
+def test_a_damaged_block_of_queues_costs_their_settings_and_what_lies_beside_them(
+    path: Path,
+) -> None:
+    fill_much(path)
+    damage_block(path, lambda _: keys.queue("orders"), 1)
+    for _ in range(2):
+        with opened(path) as store:
+            recovered = store.recover()
+            assert [queue.paused for queue in recovered.queues] == [True, True]
+            assert COUNT * 9 // 10 < len(list(recovered.entries)) <= COUNT
+            Scheduler(epoch=1).restore(store.recover(), now_ns=0, wall_ns=0)
 
 
 def test_a_damaged_block_of_messages_is_found_when_it_is_read(path: Path) -> None:

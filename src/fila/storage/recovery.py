@@ -1,8 +1,7 @@
 """Reading everything back at start: each record on its own, so that a bad one costs only itself.
 
 A message without a readable entry is set aside as a whole. One without readable progress waits
-again as it was accepted. A queue whose settings are lost comes back paused, with default settings:
-its messages are neither lost nor delivered as nobody wanted.
+again as it was accepted. What becomes of queues without readable records is `salvage`'s business.
 """
 
 import logging
@@ -21,11 +20,11 @@ from fila.core.records import (
     Recovered,
 )
 from fila.errors import CorruptRecordError
-from fila.model import DLQ_SUFFIX, QueueSettings
 from fila.storage import keys, records
 from fila.storage.aside import Aside
 from fila.storage.engine import Reader
 from fila.storage.keys import Table
+from fila.storage.salvage import Salvage
 
 _log = logging.getLogger(__name__)
 
@@ -35,8 +34,6 @@ T = TypeVar("T")
 _unpack_key = struct.Struct(">BIQ").unpack
 # Behind every key.
 _NOTHING = (b"\xff" * 16, b"")
-# A counter that was lost goes on this far behind the last number that is still seen.
-_SEQUENCE_GAP = 1 << 20
 
 
 class Recovery:
@@ -49,17 +46,14 @@ class Recovery:
 
     def run(self, next_partition: int) -> Recovered:
         """Everything, the messages lazily."""
-        partitions, lost_partitions = self._table(Table.PARTITION, _partition)
-        queues, lost_queues = self._table(Table.QUEUE, _queue)
-        partitions += self._rebuild_partitions(lost_partitions, queues)
-        queues += self._rebuild_queues(lost_queues, partitions)
-        known = {record.number for record in partitions}
+        salvaged = self._salvaged()
+        known = set(salvaged.partitions)
         weights, _ = self._table(Table.KEY_WEIGHT, _key_weight)
         config, _ = self._table(Table.CONFIG, _setting)
         levels, _ = self._table(Table.BUCKET, _level)
         return Recovered(
-            partitions=sorted(partitions, key=lambda record: record.number),
-            queues=sorted(queues, key=lambda record: record.name),
+            partitions=sorted(salvaged.partitions.values(), key=lambda each: each.number),
+            queues=sorted(salvaged.queues.values(), key=lambda each: each.name),
             entries=self._entries(known),
             key_weights=[weight for weight in weights if weight.partition in known],
             bucket_levels=levels,
@@ -82,67 +76,13 @@ class Recovery:
                 self._aside.move({key: value}, str(error))
         return found, lost
 
-    def _rebuild_partitions(
-        self, lost: list[bytes], queues: list[QueueRecord]
-    ) -> list[PartitionRecord]:
-        rebuilt = []
-        for key in lost:
-            number = keys.partition_of(key)
-            names = [queue.name for queue in queues if queue.partition == number]
-            if names:
-                rebuilt.append(self._rebuild_partition(number, names[0].removesuffix(DLQ_SUFFIX)))
-        return rebuilt
-
-    def _rebuild_partition(self, number: int, base: str) -> PartitionRecord:
-        """Its counters go on behind everything that is still there."""
-        tables = (Table.MESSAGE, Table.ENTRY, Table.PROGRESS)
-        last = [self._reader.last(*keys.partition_range(table, number)) for table in tables]
-        sequences = [keys.sequence_of(key) for key in last if key is not None]
-        record = PartitionRecord(
-            number=number,
-            base=base,
-            next_sequence=max(sequences, default=0) + _SEQUENCE_GAP,
-            id_high=self._last_id_high(number),
-        )
-        self._aside.replace(keys.partition(number), records.pack_partition(record))
-        return record
-
-    def _last_id_high(self, number: int) -> int:
-        begin, end = keys.partition_range(Table.ENTRY, number)
-        decoder = records.EntryDecoder()
-        while (key := self._reader.last(begin, end)) is not None:
-            value = self._reader.get_many([key])[0]
-            try:
-                if value is not None:
-                    return decoder.decode(0, value).id_high
-            except CorruptRecordError:
-                # It is named when the entries are read.
-                pass
-            end = key
-        return 0
-
-    def _rebuild_queues(
-        self, lost: list[bytes], partitions: list[PartitionRecord]
-    ) -> list[QueueRecord]:
-        by_base = {record.base: record.number for record in partitions}
-        rebuilt = []
-        for key in lost:
-            try:
-                name = keys.text_of(key)
-            except CorruptRecordError:
-                continue
-            number = by_base.get(name.removesuffix(DLQ_SUFFIX))
-            if number is None:
-                continue
-            record = QueueRecord(name=name, partition=number, settings=QueueSettings(), paused=True)
-            self._aside.replace(key, records.pack_queue(record))
-            _log.warning(
-                "queue %r lost its settings: it has the defaults now and is paused; "
-                "update it, then resume it",
-                name,
-            )
-            rebuilt.append(record)
-        return rebuilt
+    def _salvaged(self) -> Salvage:
+        """Partitions and queues, also those whose records are lost."""
+        partitions, _ = self._table(Table.PARTITION, _partition)
+        queues, lost_queues = self._table(Table.QUEUE, _queue)
+        salvage = Salvage(self._reader, self._aside, partitions, queues)
+        salvage.run(list(_readable_names(lost_queues)))
+        return salvage
 
     def _producers(self, number: int) -> Iterator[ProducerHigh]:
         """The greatest sequence of each, by leaping from one to the next."""
@@ -235,6 +175,15 @@ class Recovery:
             _log.warning(
                 "partition %d has messages but no record; they stay where they are", number
             )
+
+
+def _readable_names(lost: list[bytes]) -> Iterator[str]:
+    for key in lost:
+        try:
+            yield keys.text_of(key)
+        except CorruptRecordError:
+            # It names no queue. It is set aside, and named as such.
+            continue
 
 
 def _partition(key: bytes, value: bytes) -> PartitionRecord:
