@@ -63,7 +63,7 @@ def test_in_a_pipe_it_prints_lines_and_ends_with_both_waits(tmp_path: Path) -> N
     assert re.fullmatch(r"Quiet tenant's wait, p50/p99: fair \S+ .+; unfair \S+ .+", lines[-1])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_demo_that_is_stopped_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -88,6 +88,9 @@ def demo(session: Session, /, noisy: int, quiet: int, handlers: int, work_ms: fl
     )
     # What stops a program politely stops the demo as Ctrl-C does: broker and data go away.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # So does a terminal that is closed, unless nohup has it outlive that.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         with broker() as addr:
             fair, unfair = asyncio.run(_run(addr, plan, _screen(session)))

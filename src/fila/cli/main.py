@@ -1,12 +1,11 @@
 """The door: all commands, and the one place where an error becomes a line and an exit code."""
 
 import contextlib
-import os
 import sys
 
 import click
 
-from fila import errors
+from fila import errors, stdio
 from fila.cli.config import config
 from fila.cli.consume import consume
 from fila.cli.consumers import consumers
@@ -48,6 +47,7 @@ for command in (queue, config, stats, consumers, enqueue, consume, message, redr
 
 def main() -> None:
     """Run the program."""
+    stdio.prepare()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -59,7 +59,7 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
-        _silence_stdout()
+        stdio.silence_stdout()
         return FAILED
     except click.UsageError as error:
         error.show()
@@ -72,14 +72,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _fail(text: str) -> int:
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):
         click.echo(f"fila: {printable(text)}", err=True)
     return FAILED
-
-
-def _silence_stdout() -> None:
-    """Whoever read our output has gone: let the interpreter flush what is left into nothing."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

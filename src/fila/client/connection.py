@@ -15,6 +15,8 @@ SERVICE = "/fila.v1.FilaService/"
 ADMIN = "/fila.v1.FilaAdmin/"
 DEADLINE_S = 5.0
 _OPTIONS = (
+    # A broker is near; what the environment says of proxies is meant for the web.
+    ("grpc.enable_http_proxy", 0),
     # A broker that restarts is found again within a second.
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 1000),

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from fila import stdio
 from fila.errors import FilaError
 from fila.server import log as logs
 from fila.server.sources import Loaded, effective_toml, load
@@ -26,6 +27,7 @@ EXIT_COMMIT_FAILED = 70
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; ends the process."""
+    stdio.prepare()
     options = _parser().parse_args(arguments)
     try:
         sys.exit(options.run(options))
@@ -59,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"fila-server {_version()}")
     parser.set_defaults(run=_serve_or_check)
-    commands = parser.add_subparsers(title="commands", metavar="")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     backup = commands.add_parser("backup", parents=[shared], help="copy the data directory")
     backup.add_argument("target", metavar="DIR", type=Path, help="a folder that does not exist yet")
     backup.set_defaults(run=_backup)
@@ -109,20 +111,29 @@ def run_loop(loaded: Loaded) -> int:
 
 
 async def _serve(loaded: Loaded) -> int:
-    from fila.server.app import App
-
     stop = asyncio.Event()
     _on_signals(stop)
+    from fila.server.app import App
+
     app = await App.start(loaded.config, on_failure=_end_process)
     data_dir = str(loaded.config.data_path.resolve())
     log.info("ready", extra=logs.facts(listen_addr=app.address, data_dir=data_dir))
-    sys.stdout.write(f"fila-server listening on {app.address}, data in {data_dir}\n")
-    sys.stdout.flush()
+    _announce(f"fila-server listening on {app.address}, data in {data_dir}")
     await stop.wait()
     log.info("stopping")
     await app.stop()
     log.info("stopped")
     return 0
+
+
+def _announce(text: str) -> None:
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        # The log has it too; a broker does not stop because nobody listens to it.
+        stdio.silence_stdout()
+        log.warning("stdout cannot be written: %s", error.strerror)
 
 
 def _on_signals(stop: asyncio.Event) -> None:
@@ -131,7 +142,11 @@ def _on_signals(stop: asyncio.Event) -> None:
             os._exit(128 + number)
         stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    stopping = [signal.SIGTERM, signal.SIGINT]
+    # The terminal was closed; nohup has a program outlive that.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        stopping.append(signal.SIGHUP)
+    for number in stopping:
         asyncio.get_running_loop().add_signal_handler(number, take, number)
 
 
