@@ -241,6 +241,57 @@ def test_a_long_backup_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.Monke
     assert program("verify", tmp_path / "copy").returncode == 0
 
 
+def test_a_backup_is_never_that_of_another_broker_that_took_over_the_address(
+    tmp_path: Path,
+) -> None:
+    with BrokerProcess(tmp_path / "data") as mine, Rpc(mine.address) as rpc:
+        queue = rpc.queue()
+        mine.kill()
+    with BrokerProcess(tmp_path / "other", listen=mine.address) as other:
+        done = program("backup", "--data-dir", mine.data_dir, tmp_path / "copy")
+        assert other.is_running
+
+    assert (done.returncode, done.stderr) == (0, "")
+    with BrokerProcess(tmp_path / "copy") as copy, Rpc(copy.address) as rpc:
+        assert rpc.stats(queue).depth == 0
+
+
+@pytest.mark.parametrize("left", [b"", b"\xff\xfe\x00", b"127.0.0.1:1", b"a b c\n", b"nobody here"])
+def test_whatever_lies_where_the_address_was_a_backup_can_be_made(
+    tmp_path: Path, left: bytes
+) -> None:
+    with BrokerProcess(tmp_path / "data") as broker:
+        broker.terminate()
+    (tmp_path / "data/ADDRESS").write_bytes(left)
+
+    done = program("backup", "--data-dir", broker.data_dir, tmp_path / "copy")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert program("verify", tmp_path / "copy").returncode == 0
+
+
+def test_a_start_that_fails_late_is_one_line_too(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    with BrokerProcess(tmp_path / "data") as broker:
+        broker.terminate()
+    (tmp_path / "data/ADDRESS").mkdir()
+
+    refused = program("--data-dir", broker.data_dir, "--listen", "127.0.0.1:0")
+
+    assert_one_line(refused, "ADDRESS", "directory")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_each_signal_that_asks_for_an_end_ends_it_in_good_order(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with BrokerProcess(tmp_path / "data") as broker:
+        broker.send_signal(number)
+
+        assert broker.wait() == 0
+        assert not (tmp_path / "data/ADDRESS").exists()
+
+
 def test_a_data_directory_without_a_broker_is_backed_up_too(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "data") as broker, Rpc(broker.address) as rpc:
         queue = rpc.queue()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,6 +64,7 @@ class App:
         self._server = grpc.aio.server(options=_CHANNEL_OPTIONS)
         self._health = Health((FILA_SERVICE, ADMIN_SERVICE), shell.disk)
         self._reclaiming: asyncio.Task[None] | None = None
+        self._mark = secrets.token_hex(8)
 
     @classmethod
     async def start(
@@ -79,7 +81,11 @@ class App:
         try:
             shell = _shell(config, storage, clock, on_failure)
             app = cls(config, shell.runner, shell)
-            await app._listen()
+            try:
+                await app._listen()
+            except BaseException:
+                await app._give_up()
+                raise
         except BaseException:
             storage.close()
             raise
@@ -120,12 +126,20 @@ class App:
         reclaiming = reclaim_when_low(self._shell.disk, self._shell.storage)
         self._reclaiming = asyncio.create_task(reclaiming)
         self.address = f"{addr.rpartition(':')[0]}:{port}"
-        write_address(self.config.data_path, self.address)
+        write_address(self.config.data_path, self.address, self._mark)
+
+    async def _give_up(self) -> None:
+        """Let go of what was begun; nobody was told of it."""
+        await self._health.stop()
+        if self._reclaiming is not None:
+            self._reclaiming.cancel()
+        await self._server.stop(None)
+        self.runner.close()
 
     def _register(self) -> None:
         services = {
             FILA_SERVICE: _fila_service(self._boundary, self._shell),
-            ADMIN_SERVICE: _admin_service(self._boundary, self._shell),
+            ADMIN_SERVICE: _admin_service(self._boundary, self._shell, self._mark),
         }
         self._server.add_generic_rpc_handlers(
             tuple(
@@ -181,10 +195,10 @@ def _fila_service(boundary: Boundary, shell: Shell) -> dict[str, Handler]:
     }
 
 
-def _admin_service(boundary: Boundary, shell: Shell) -> dict[str, Handler]:
+def _admin_service(boundary: Boundary, shell: Shell, mark: str) -> dict[str, Handler]:
     queues, messages = QueueService(shell), MessageService(shell)
     redriving = RedriveService(shell)
-    settings, views, backups = ConfigService(shell), ViewService(shell), BackupService(shell)
+    settings, views, backups = ConfigService(shell), ViewService(shell), BackupService(shell, mark)
     return {
         "CreateQueue": boundary.unary(queues.create_queue),
         "UpdateQueue": boundary.unary(queues.update_queue),

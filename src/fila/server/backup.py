@@ -4,7 +4,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from fila.errors import InvalidArgumentError, PreconditionError
+from fila.errors import InvalidArgumentError, NotFoundError, PreconditionError
 from fila.server.boundary import Context
 from fila.server.log import facts
 from fila.server.shell import Shell
@@ -14,7 +14,8 @@ from fila.wire.request import parse
 
 log = logging.getLogger(__name__)
 
-# In the data directory, while the broker runs: where it listens.
+# In the data directory, while the broker runs: where it listens, and its mark, by which it is told
+# from a broker that listens there later.
 ADDRESS_FILE = "ADDRESS"
 # The caller names a folder on the broker's machine: it must sit there too.
 _LOCAL_PEERS = ("ipv4:127.", "ipv6:[::1]", "ipv6:%5B::1%5D", "unix:")
@@ -23,12 +24,16 @@ _LOCAL_PEERS = ("ipv4:127.", "ipv6:[::1]", "ipv6:%5B::1%5D", "unix:")
 class BackupService:
     """Backup."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, mark: str) -> None:
         self._shell = shell
+        self._mark = mark
 
     async def backup(self, data: bytes, context: Context) -> bytes:
         """Write a consistent copy to a folder of this machine."""
-        target = _checked_target(parse(pb.BackupRequest, data).target)
+        request = parse(pb.BackupRequest, data)
+        if request.mark not in ("", self._mark):
+            raise NotFoundError("this broker serves another data directory")
+        target = _checked_target(request.target)
         if not context.peer().startswith(_LOCAL_PEERS):
             raise PreconditionError("a backup can only be asked for from the broker's own machine")
         # To another disk every byte is copied: that takes as long as it takes.
@@ -48,17 +53,18 @@ def _checked_target(text: str) -> Path:
     return target
 
 
-def write_address(data_path: Path, address: str) -> None:
+def write_address(data_path: Path, address: str, mark: str) -> None:
     """Let other processes on this machine find the broker of a data directory."""
-    (data_path / ADDRESS_FILE).write_text(f"{address}\n", encoding="ascii")
+    (data_path / ADDRESS_FILE).write_text(f"{address} {mark}\n", encoding="utf-8")
 
 
-def read_address(data_path: Path) -> str | None:
-    """Where the broker of a data directory listens, if one said so and did not take it back."""
+def read_address(data_path: Path) -> tuple[str, str] | None:
+    """Where the broker of a data directory listened last, and its mark, unless it said goodbye."""
     try:
-        return (data_path / ADDRESS_FILE).read_text(encoding="ascii").strip() or None
-    except OSError:
+        words = (data_path / ADDRESS_FILE).read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError):
         return None
+    return (words[0], words[1]) if len(words) == 2 else None
 
 
 def remove_address(data_path: Path) -> None:

@@ -14,15 +14,23 @@ from fila.wire.status import error_of
 
 _BACKUP_METHOD = "/fila.v1.FilaAdmin/Backup"
 _BACKUP_TIMEOUT_S = 600.0
+# Whoever is asked is not the broker of this data directory, which left its address and died.
+_ANOTHER = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.NOT_FOUND,
+    grpc.StatusCode.UNIMPLEMENTED,
+}
+# It is on this machine, whatever the environment says of proxies.
+_CHANNEL_OPTIONS = (("grpc.enable_http_proxy", 0),)
 # Listening on all addresses, it also listens on this one.
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - looked up, not bound
 
 
 def back_up(data_path: Path, target: Path) -> str:
     """Copy a data directory, through its broker if one runs; says which way it went."""
-    address = read_address(data_path)
-    if address is not None and _broker_backs_up(address, target):
-        return f"backed up by the broker on {address}"
+    found = read_address(data_path)
+    if found is not None and _broker_backs_up(*found, target):
+        return f"backed up by the broker on {found[0]}"
     directory.read_format(data_path)
     storage = RocksStorage(data_path)
     try:
@@ -32,19 +40,20 @@ def back_up(data_path: Path, target: Path) -> str:
     return "backed up"
 
 
-def _broker_backs_up(address: str, target: Path) -> bool:
+def _broker_backs_up(address: str, mark: str, target: Path) -> bool:
     """Ask the broker; False when nobody is there any more."""
     host, _, port = address.rpartition(":")
-    with grpc.insecure_channel(f"{_EVERYWHERE.get(host, host)}:{port}") as channel:
+    reachable = f"{_EVERYWHERE.get(host, host)}:{port}"
+    with grpc.insecure_channel(reachable, options=_CHANNEL_OPTIONS) as channel:
         call = channel.unary_unary(
             _BACKUP_METHOD,
             request_serializer=pb.BackupRequest.SerializeToString,
             response_deserializer=pb.BackupResponse.FromString,
         )
         try:
-            call(pb.BackupRequest(target=str(target)), timeout=_BACKUP_TIMEOUT_S)
+            call(pb.BackupRequest(target=str(target), mark=mark), timeout=_BACKUP_TIMEOUT_S)
         except grpc.RpcError as error:
-            if error.code() is grpc.StatusCode.UNAVAILABLE:
+            if error.code() in _ANOTHER:
                 return False
             raise _as_error(error) from error
     return True

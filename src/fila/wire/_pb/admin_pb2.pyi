@@ -437,10 +437,12 @@ class BrowseResponse(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[BrowsedMessage, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class BackupRequest(_message.Message):
-    __slots__ = ("target",)
+    __slots__ = ("target", "mark")
     TARGET_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
     target: str
-    def __init__(self, target: _Optional[str] = ...) -> None: ...
+    mark: str
+    def __init__(self, target: _Optional[str] = ..., mark: _Optional[str] = ...) -> None: ...
 
 class BackupResponse(_message.Message):
     __slots__ = ()
