@@ -72,13 +72,14 @@ class QueueNotFoundError(NotFoundError):
 
 
 class MessageNotFoundError(NotFoundError):
-    """No waiting message of the queue has this id."""
+    """No message of the queue that could be meant has this id; the text may say where it is."""
 
     queue: str = ""
     message_id: str = ""
 
-    def __init__(self, queue: str, message_id: str) -> None:
-        super().__init__(f"message {message_id} is not waiting in queue {queue!r}")
+    def __init__(self, queue: str, message_id: str, where: str = "") -> None:
+        more = f": {where}" if where else ""
+        super().__init__(f"message {message_id} is not waiting in queue {queue!r}{more}")
         self.queue = queue
         self.message_id = message_id
 

@@ -245,6 +245,14 @@ def test_a_rescheduled_message_keeps_all_but_its_times(store: Storage) -> None:
     assert store.read_entry(1, 1) == before._replace(deliver_at_ns=50, expires_at_ns=60)
 
 
+def test_what_became_of_one_message_is_read_alone(store: Storage) -> None:
+    store.write([*put_queue(), put_messages([b"", b"", b""]), put_progress({2: LEASED})])
+
+    assert store.read_progress(1, 2) == LEASED
+    assert store.read_progress(1, 1) is None
+    assert store.read_progress(1, 99) is None
+
+
 def test_rescheduling_what_is_not_there_fails_and_writes_nothing(store: Storage) -> None:
     with pytest.raises(StorageError, match="not stored"):
         store.write([PutConfig("a", "b"), PutTimes(1, {1: (50, 60)})])

@@ -93,6 +93,18 @@ class Bucket:
             return None
         return -(-short // self._per_ns)
 
+    def level_at(self, now_ns: int) -> int:
+        """What it will hold at a moment, for those who only look."""
+        passed = max(0, now_ns - self._at_ns)
+        return min(self._cap, self._level + passed * self._per_ns)
+
+    def supplies_in_ns(self, now_ns: int, tokens: int) -> int | None:
+        """How long until so many tokens can have been taken one by one; None for never."""
+        short = tokens * ONE - self.level_at(now_ns)
+        if short <= 0:
+            return 0
+        return -(-short // self._per_ns) if self._per_ns else None
+
     @property
     def interval_ns(self) -> int:
         """How long one token takes to come."""

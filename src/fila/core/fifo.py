@@ -86,7 +86,7 @@ class Fifo:
 
     def remove(self, place: int) -> bool:
         """Take a place out of the middle; whether it was there."""
-        if not self._holds(place):
+        if place not in self:
             return False
         if place == self.peek():
             # Nothing is left lying then: a lane may be taken apart from the front like this.
@@ -103,12 +103,26 @@ class Fifo:
         self._count -= 1
         return True
 
+    @property
+    def loose_count(self) -> int:
+        """How many places were given back, or taken out of the middle and not met yet."""
+        return len(self._returned or ()) + len(self._gone or ())
+
+    def count_before(self, place: int, *, loosely: bool = False) -> int:
+        """How many are before a place; loosely, how many at least, without a look at the loose."""
+        before = bisect_left(self._places, place, lo=self._head) - self._head
+        gone, returned = self._gone or (), self._returned or ()
+        if loosely:
+            return max(0, before - len(gone))
+        before -= sum(each < place for each in gone)
+        return before + sum(each < place for each in returned)
+
     def __iter__(self) -> Iterator[int]:
         gone = self._gone or ()
         kept = [place for place in self._places[self._head :] if place not in gone]
         return iter(sorted(kept + (self._returned or [])))
 
-    def _holds(self, place: int) -> bool:
+    def __contains__(self, place: int) -> bool:
         if self._returned and place in self._returned:
             return True
         if self._gone and place in self._gone:

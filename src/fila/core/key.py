@@ -14,7 +14,7 @@ from fila.core.lane import Lane
 from fila.core.rate import Rate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from fila.core.line import Line, Waiter
     from fila.core.ring import Seat
@@ -91,12 +91,20 @@ class Key:
     @property
     def lanes(self) -> Iterable[Lane]:
         """The lanes with messages, whether or not a limit holds them back."""
-        if self.only_lane is not None:
-            yield self.only_lane
-        free = {id(source): source for *_, source in self._fronts or ()}
-        yield from (lane for lane in free.values() if isinstance(lane, Lane) and lane.is_open)
+        yield from (source for source in self.sources if isinstance(source, Lane))
         for waiter in self.waiters.values():
             yield from waiter.lanes
+
+    @property
+    def sources(self) -> Iterator[Source]:
+        """What may deliver now, in no order."""
+        if self.only_lane is not None:
+            yield self.only_lane
+        seen: set[int] = set()
+        for *_, source in self._fronts or ():
+            if source.is_open and id(source) not in seen:
+                seen.add(id(source))
+                yield source
 
     def head(self) -> Lane:
         """The lane of the next message. There must be one."""

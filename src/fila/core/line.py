@@ -70,7 +70,11 @@ class Waiter:
     @property
     def lanes(self) -> Iterator[Lane]:
         """Its lanes."""
-        yield from {id(lane): lane for *_, lane in self._fronts if self._holds(lane)}.values()
+        seen: set[int] = set()
+        for *_, lane in self._fronts:
+            if self._holds(lane) and id(lane) not in seen:
+                seen.add(id(lane))
+                yield lane
 
     def head(self) -> Lane:
         """The lane of its next message. There must be one."""

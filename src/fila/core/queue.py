@@ -234,6 +234,25 @@ class Queue:
             messages.append(message)
         return messages
 
+    def find(self, spec: Spec, sequence: int, place: int) -> Message | None:
+        """One of its messages, made up for the occasion if it waits as it was accepted."""
+        known = self.leased.get(sequence) or self.delayed.get(sequence) or self._noted.get(place)
+        if known is not None:
+            return known if known.sequence == sequence else None
+        lane = self._lanes.get(spec)
+        if lane is None or place != sequence or place not in lane.fifo:
+            return None
+        return Message(self, spec, sequence, place, Status.READY)
+
+    def lane_of(self, spec: Spec) -> Lane | None:
+        """The lane of what is alike, if something waits there."""
+        return self._lanes.get(spec)
+
+    def sequence_at(self, place: int) -> int:
+        """The ready message at a place, by its sequence."""
+        message = self._noted.get(place)
+        return message.sequence if message else place
+
     def remove_ready(self, spec: Spec, sequence: int) -> tuple[Message, KeyWeight | None] | None:
         """Take one message out of the middle, if it waits."""
         lane = self._lanes.get(spec)
@@ -338,9 +357,7 @@ class Queue:
         """The ready message of a key with the lowest place, by its sequence; 0 for none."""
         if not key.ready:
             return 0
-        place = min(lane.fifo.peek() for lane in key.lanes)
-        message = self._noted.get(place)
-        return message.sequence if message else place
+        return self.sequence_at(min(lane.fifo.peek() for lane in key.lanes))
 
     def open_source(self, key: Key, source: Source) -> None:
         """Something of a key may be delivered now."""

@@ -13,8 +13,9 @@ work for a delivery does not depend on the number of keys, whatever the costs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
+from itertools import chain
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -126,6 +127,32 @@ class Ring(Generic[MemberT]):
             else:
                 self._wait(key, seat, self._lap + self._laps_needed(key))
         return None
+
+    def line(self) -> Iterator[MemberT]:
+        """Who has a turn in this lap and in the next, in order, for those who only look.
+
+        A turn that is over, but was not passed on yet, counts as the one after.
+        """
+        over: MemberT | None = None
+        for seat in chain(self._now, self._later.get(self._lap + 1, ()), self._next):
+            key = seat[0]
+            if key.seat is not seat:
+                continue
+            if key.in_turn and key.deficit < key.head().spec.cost:
+                over = key
+            else:
+                yield key
+        if over is not None:
+            yield over
+
+    def turns_needed(self, key: MemberT, cost: int) -> int:
+        """In which turn from now a key in the ring can have delivered so much."""
+        credit = key.weight * self.quantum
+        due_lap = max(key.due_lap, self._lap)
+        if key.in_turn:
+            due_lap = self._lap + (key.deficit < key.head().spec.cost)
+        short = cost - key.deficit - (due_lap - key.credited_lap) * credit
+        return max(1, due_lap - self._lap) + max(0, -(-short // credit))
 
     def before_change(self, key: MemberT) -> None:
         """Call before the weight or the next message of a key in the ring changes."""

@@ -21,10 +21,13 @@ from fila.core import (
 from fila.core import commands as c
 from fila.core.backlog import Backlog
 from fila.core.effects import Effects, Reply
-from fila.core.records import Recovered
+from fila.core.explain import Explainer
+from fila.core.explanation import Explanation
+from fila.core.message import Message
+from fila.core.records import Entry, Progress, Recovered
 from fila.core.state import State
 from fila.core.views import ConsumerView, QueueStats, QueueSummary
-from fila.errors import RejectedError
+from fila.errors import MessageNotFoundError, RejectedError
 from fila.model import ProducerSequence, QueueSettings
 
 
@@ -122,6 +125,36 @@ class Scheduler:
         """All consumers, or those of one queue."""
         found = None if queue is None else self._state.queue(queue)
         return views.consumers_of(self._state, found, now_ns=now_ns)
+
+    def find(self, queue: str, message_id: str, entry: Entry, progress: Progress | None) -> Message:
+        """A message of a queue or of the dead-letter queue beside it, by what is stored of it."""
+        asked = self._state.queue(queue)
+        partition = asked.partition
+        home = partition.dlq if (progress or entry).in_dlq else partition.main
+        place = progress.place if progress else entry.sequence
+        found = home.find(entry.spec, entry.sequence, place) if home else None
+        if home is None or found is None:
+            raise MessageNotFoundError(queue, message_id)
+        if asked.is_dlq and home is not asked:
+            raise MessageNotFoundError(
+                queue, message_id, f"it is no dead letter; ask for it in queue {home.name!r}"
+            )
+        return found
+
+    def explain(
+        self,
+        queue: str,
+        *,
+        message: Message | None = None,
+        key: str = "",
+        now_ns: int,
+        wall_ns: int,
+    ) -> Explanation:
+        """Why a message, a fairness key, or anything of a queue is not delivered now."""
+        explainer = Explainer(self._state, self._state.queue(queue), now_ns=now_ns, wall_ns=wall_ns)
+        if message is not None:
+            return explainer.message(message)
+        return explainer.key(key) if key else explainer.whole()
 
     def _carry_out(self, command: c.Command) -> None:
         """Carry out one command whole, or refuse it before anything has changed."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from heapq import nlargest
 
+from fila.core.consumer import Consumer
 from fila.core.key import Key
 from fila.core.queue import Queue
 from fila.core.state import State
@@ -96,18 +97,20 @@ def stats_of(queue: Queue, *, now_ns: int) -> QueueStats:
 def consumers_of(state: State, queue: Queue | None, *, now_ns: int) -> list[ConsumerView]:
     """All consumers, or those of one queue."""
     holder = state if queue is None else queue
-    return [
-        ConsumerView(
-            number=consumer.number,
-            name=consumer.name,
-            peer=consumer.peer,
-            queues=tuple(consumer.queues),
-            credit=consumer.credit,
-            held=len(consumer.leases),
-            idle_ns=max(0, now_ns - consumer.idle_since_ns),
-        )
-        for consumer in holder.consumers.values()
-    ]
+    return [consumer_view(consumer, now_ns=now_ns) for consumer in holder.consumers.values()]
+
+
+def consumer_view(consumer: Consumer, *, now_ns: int) -> ConsumerView:
+    """One consumer."""
+    return ConsumerView(
+        number=consumer.number,
+        name=consumer.name,
+        peer=consumer.peer,
+        queues=tuple(consumer.queues),
+        credit=consumer.credit,
+        held=len(consumer.leases),
+        idle_ns=max(0, now_ns - consumer.idle_since_ns),
+    )
 
 
 def _key_stats(queue: Queue, key: Key, *, now_ns: int, served: float, weights: int) -> KeyStats:

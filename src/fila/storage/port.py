@@ -41,6 +41,9 @@ class Storage(Protocol):
     def read_entries(self, partition: int, sequences: Sequence[int]) -> list[Entry | None]:
         """The entries of messages."""
 
+    def read_progress(self, partition: int, sequence: int) -> Progress | None:
+        """What became of one message; None while it waits as it was accepted."""
+
     def read_outcome(self, partition: int, key: ProducerSequence) -> Outcome | None:
         """The first outcome of an enqueue, if it is still kept."""
 

@@ -15,7 +15,7 @@ from fila.core.effects import (
     Mutation,
     PutPartition,
 )
-from fila.core.records import Entry, Recovered
+from fila.core.records import Entry, Progress, Recovered
 from fila.errors import CorruptRecordError
 from fila.model import Outcome, ProducerSequence
 from fila.storage import keys, records
@@ -100,6 +100,11 @@ class Store:
             None if value is None else decode(sequence, value)
             for sequence, value in zip(sequences, found, strict=True)
         ]
+
+    def read_progress(self, partition: int, sequence: int) -> Progress | None:
+        """What became of one message; None while it waits as it was accepted."""
+        value = self._engine.get(keys.message(Table.PROGRESS, partition, sequence))
+        return None if value is None else records.unpack_progress(value)
 
     def read_outcome(self, partition: int, key: ProducerSequence) -> Outcome | None:
         """The first outcome of an enqueue, if it is still kept."""

@@ -57,6 +57,11 @@ class _Model:
     def check(self) -> None:
         assert len(self.fifo) == len(self.places)
         assert list(self.fifo) == self.places
+        for index, place in enumerate(self.places):
+            assert place in self.fifo
+            assert self.fifo.count_before(place) == index
+            assert self.fifo.count_before(place, loosely=True) <= index
+        assert self.next_place not in self.fifo
         if self.places:
             assert self.fifo.peek() == self.places[0]
 

@@ -272,3 +272,54 @@ def test_seats_of_a_sleep_that_changes_all_the_time_do_not_pile_up() -> None:
 
     ring = lanes.queue.ring
     assert sum(map(len, ring._later.values())) == ring._asleep < 200
+
+
+@given(
+    quantum=st.sampled_from([1, 3]),
+    backlogs=st.dictionaries(
+        st.sampled_from("abcd"),
+        st.tuples(st.integers(1, 5), st.lists(st.integers(1, 12), min_size=1, max_size=12)),
+        min_size=1,
+    ),
+    before=st.integers(0, 12),
+    chosen=st.integers(0, 100),
+)
+@settings(max_examples=300, deadline=None)
+def test_it_can_be_told_in_which_turn_of_its_key_a_message_goes(
+    quantum: int, backlogs: dict[str, tuple[int, list[int]]], before: int, chosen: int
+) -> None:
+    lanes = Lanes(quantum=quantum)
+    for name, (weight, costs) in backlogs.items():
+        for cost in costs:
+            # One lane, so that costs come in the order of places.
+            lanes.add(Spec(name, weight, (), 0, cost))
+    for _ in range(min(before, sum(len(costs) for _, costs in backlogs.values()) - 1)):
+        lanes.deliver()
+    waiting = [(name, index) for name in lanes.waiting for index in range(len(lanes.waiting[name]))]
+    name, index = waiting[chosen % len(waiting)]
+    ring, key = lanes.queue.ring, lanes.key(name)
+    place, spec = lanes.waiting[name][index]
+    cost = sum(each.cost for _, each in lanes.waiting[name][:index])
+    is_over = key.in_turn and key.deficit < key.head().spec.cost
+    is_still_to_come = key.due_lap <= ring.lap and not is_over
+    first_lap = ring.lap
+
+    turns = ring.turns_needed(key, cost + spec.cost)
+
+    while lanes.deliver()[0] != place:
+        pass
+    assert turns == ring.lap - first_lap + is_still_to_come
+
+
+def test_the_line_is_the_order_of_the_turns_to_come() -> None:
+    lanes = Lanes()
+    for name in "abcde":
+        lanes.add(Spec(name), 5)
+    for _ in range(7):
+        lanes.deliver()
+    lanes.remove_key("d")
+
+    line = [key.name for key in lanes.queue.ring.line()]
+
+    assert line == ["c", "e", "a", "b"]
+    assert line == [lanes.deliver()[1].fairness_key for _ in range(4)]
