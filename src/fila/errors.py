@@ -3,6 +3,7 @@
     FilaError
     ├── RejectedError           sending it again unchanged is useless
     │   ├── InvalidArgumentError
+    │   │   └── ScriptError
     │   ├── NotFoundError
     │   │   ├── QueueNotFoundError
     │   │   ├── MessageNotFoundError
@@ -53,6 +54,10 @@ class InvalidArgumentError(RejectedError):
     """A value is malformed or over a limit, which the text names."""
 
     code = "INVALID_ARGUMENT"
+
+
+class ScriptError(InvalidArgumentError):
+    """A script can't be used: it does not compile, fails when it is loaded, or is too long."""
 
 
 class NotFoundError(RejectedError):

@@ -1,0 +1,204 @@
+-- Loads one script, and runs it over batches of calls.
+--
+-- A batch is walked inside one watched thread, so a call that succeeds costs neither a pcall nor a
+-- thread of its own. One that fails ends the thread, and with it the run.
+
+local native, parts = ...
+local resume, yield, clock, type = native.resume, native.yield, native.clock, native.type
+local unpack, rep, sub = native.string.unpack, native.string.rep, native.string.sub
+local concat, find, format = native.concat, native.string.find, native.string.format
+local watch, headers, histogram, config = parts.watch, parts.headers, parts.histogram, parts.config
+local settings, environment = parts.settings, parts.environment
+local proxy, show, begin, add = headers.proxy, headers.show, watch.begin, histogram.add
+
+local name, queue = settings.name, settings.queue
+local is_failure = name == "on_failure"
+local encode = parts.results[name]
+
+local FAILED = "\4"
+local LINES_BYTES_MAX = 32768
+local MESSAGE_BYTES_MAX = 500
+local OUT_OF_MEMORY = "not enough memory"
+
+-- The script's function, once it is loaded.
+local hook
+local thread
+-- The lines of the run, and how many there are.
+local lines, done, size = {}, 0, 0
+local called_at = 0
+
+-- Strings as Python packs them: ended by NULs, or after their length where they hold NULs.
+local ENDED, MEASURED = { [0] = "" }, { [0] = "<" }
+
+local function form(measured, count)
+  local forms = measured and MEASURED or ENDED
+  local found = forms[count]
+  if not found then
+    found = measured and "<" .. rep("s4", count) or rep("z", count)
+    forms[count] = found
+  end
+  return found
+end
+
+local function read_headers(slice, at, count, measured)
+  local shown = {}
+  while count >= 4 do
+    local a, b, c, d, e, f, g, h
+    a, b, c, d, e, f, g, h, at = unpack(form(measured, 8), slice, at)
+    shown[a], shown[c], shown[e], shown[g] = b, d, f, h
+    count = count - 4
+  end
+  for _ = 1, count do
+    local header, value
+    header, value, at = unpack(form(measured, 2), slice, at)
+    shown[header] = value
+  end
+  return shown, at
+end
+
+-- One message: its headers are shown, the rest is what the hook gets.
+local function enqueue_message(slice, at, header_count, measured, payload_size)
+  local shown
+  if header_count == 1 and not measured then
+    local header, value
+    header, value, at = unpack("zz", slice, at)
+    shown = { [header] = value }
+  else
+    shown, at = read_headers(slice, at, header_count, measured)
+  end
+  show(shown)
+  return at, { headers = proxy, payload_size = payload_size, queue = queue }
+end
+
+local function failure_message(slice, at, header_count, measured, attempts)
+  local id, problem, shown
+  id, problem, at = unpack(form(measured, 2), slice, at)
+  shown, at = read_headers(slice, at, header_count, measured)
+  show(shown)
+  return at, { headers = proxy, id = id, attempts = attempts, queue = queue, error = problem },
+    problem, attempts
+end
+
+local read = is_failure and failure_message or enqueue_message
+
+local function skip_strings(slice, at, count, measured)
+  for _ = 1, count do
+    local _text
+    _text, at = unpack(form(measured, 1), slice, at)
+  end
+  return at
+end
+
+local HEADS_MAX = 64
+local heads_form = "<" .. rep("I4I4", HEADS_MAX)
+
+local function read_heads(slice, at, count)
+  local wanted = count == HEADS_MAX and heads_form or "<" .. rep("I4I4", count)
+  return { unpack(wanted, slice, at) }
+end
+
+local LEADING = is_failure and 2 or 0
+
+-- The calls of one chunk from the `skip`th on; where the next chunk begins, or nil to stop.
+local function run_chunk(slice, at, skip, now, stop)
+  local count, measured
+  count, measured, at = unpack("<I2I1", slice, at)
+  measured = measured == 1
+  if measured then watch.closely() end
+  local heads = read_heads(slice, at, count)
+  at = heads[2 * count + 1]
+  for index = 1, skip do
+    at = skip_strings(slice, at, LEADING + 2 * heads[2 * index - 1], measured)
+  end
+  for index = skip + 1, count do
+    local msg, second, third
+    at, msg, second, third = read(slice, at, heads[2 * index - 1], measured, heads[2 * index])
+    local result = hook(msg, second, third)
+    if type(result) ~= "table" then
+      done = done + 1
+      lines[done] = FAILED .. "bad_results\1it returned " .. type(result) .. ", not a table"
+      add(clock() - now)
+      return nil
+    end
+    local line = encode(result)
+    done = done + 1
+    lines[done] = line
+    size = size + #line
+    local later = clock()
+    add(later - now)
+    now = later
+    called_at = now
+    if now >= stop or size > LINES_BYTES_MAX then return nil end
+    begin(now, 0)
+  end
+  return at, now
+end
+
+-- Walks batches for ever; each resume brings one.
+local function walk(slice, skip, budget, spent)
+  while true do
+    local now = clock()
+    called_at = now
+    begin(now, spent)
+    local at, stop = 1, now + budget
+    size = 0
+    while at and at <= #slice do
+      at, now = run_chunk(slice, at, skip, now, stop)
+      skip = 0
+    end
+    slice, skip, budget, spent = yield()
+  end
+end
+
+local function failure(problem)
+  if watch.has_expired() then return "timeouts\1" .. watch.too_long end
+  if problem == OUT_OF_MEMORY then return "out_of_memory\1" .. OUT_OF_MEMORY end
+  if type(problem) == "string" then return "errors\1" .. sub(problem, 1, MESSAGE_BYTES_MAX) end
+  return "errors\1the error is a " .. type(problem) .. " value"
+end
+
+local runner = {}
+
+-- Compile and run the script; what went wrong, or nil.
+function runner.load(source, cpu_now, every)
+  local now = clock()
+  watch.set(now, cpu_now)
+  watch.every(every)
+  local chunk, problem = native.load(source, "=" .. name, "t", environment)
+  if not chunk then return "errors\1" .. problem end
+  if find(source, "\0", 1, true) or find(source, "\\0", 1, true)
+    or find(source, "\\x00", 1, true) or find(source, "\\u{0", 1, true) then
+    watch.closely()
+  end
+  begin(now, 0)
+  local ok
+  ok, problem = resume(watch.thread(chunk))
+  if not ok then return failure(problem) end
+  hook = native.rawget(environment, name)
+  if type(hook) ~= "function" then return "errors\1it defines no function " .. name end
+  native.collectgarbage()
+  return nil
+end
+
+-- Run a batch; the lines, after one that says how much of its time a failed call took, and how long
+-- the calls took.
+function runner.run(slice, skip, budget, spent, cpu_now, every, is_stale)
+  if is_stale then config.forget() end
+  watch.set(clock(), cpu_now)
+  watch.every(every, thread)
+  if not thread then thread = watch.thread(walk) end
+  done = 0
+  local ok, problem = resume(thread, slice, skip, budget, spent)
+  local took = 0
+  if not ok then
+    thread = nil
+    took = clock() - called_at
+    add(took)
+    native.collectgarbage()
+    done = done + 1
+    lines[done] = FAILED .. failure(problem)
+  end
+  return format("%.6f", took) .. histogram.take() .. "\n" .. concat(lines, "\n", 1, done)
+end
+
+return runner

@@ -1,0 +1,89 @@
+-- The watch over a running script: a count hook that looks at the clock.
+--
+-- os.clock is the whole process's CPU time and includes what other threads do meanwhile, so it is
+-- only an upper bound of what the script took. When it says that the time is over, the exact figure
+-- of this thread is asked for, and a script that was charged for others' work goes on.
+
+local native, parts = ...
+local clock, sethook, error = native.clock, native.sethook, native.error
+local cpu, timeout = parts.settings.cpu, parts.settings.timeout
+
+local TOO_LONG = "the call took longer than its time limit"
+-- A comparison of strings that hold NULs costs so much more per byte than anything else.
+local NUL_FACTOR = 8
+
+local watch = { too_long = TOO_LONG }
+
+local started, deadline, expired = 0, 0, false
+-- What the two clocks showed when they were last compared.
+local clock_then, cpu_then = 0, 0
+local interval, careful = 1000, false
+
+-- Take out of the running call's account what other threads did since the clocks were compared.
+local function compare(now)
+  local cpu_now = cpu()
+  local others = (now - clock_then) - (cpu_now - cpu_then)
+  clock_then, cpu_then = now, cpu_now
+  return others > 0 and others or 0
+end
+
+local function look()
+  local now = clock()
+  if now < deadline and not expired then return end
+  if not expired then
+    started = started + compare(now)
+    deadline = started + timeout
+    if now < deadline then return end
+  end
+  -- From here on not one more instruction: not in a handler, not behind a pcall.
+  expired = true
+  sethook(look, "", 1)
+  error(TOO_LONG, 0)
+end
+
+local function steps()
+  return careful and (interval + NUL_FACTOR - 1) // NUL_FACTOR or interval
+end
+
+-- A thread that runs `body`, watched every so many instructions.
+function watch.thread(body)
+  local thread = native.create(body)
+  sethook(thread, look, "", steps())
+  expired = false
+  return thread
+end
+
+-- How many instructions may pass between two looks at the clock, from now on.
+function watch.every(count, thread)
+  if count ~= interval then
+    interval = count
+    if thread then sethook(thread, look, "", steps()) end
+  end
+end
+
+-- The script may hold strings with NULs in them: look more often. Called by what it calls.
+function watch.closely()
+  if not careful then
+    careful = true
+    local _, is_main = native.running()
+    if not is_main and not expired then sethook(look, "", steps()) end
+  end
+end
+
+-- The clocks as they are when a run begins.
+function watch.set(now, cpu_now)
+  clock_then, cpu_then = now, cpu_now
+end
+
+-- A call begins; `spent` of its time is gone already.
+function watch.begin(now, spent)
+  if now - clock_then > timeout / 2 then compare(now) end
+  started = now - spent
+  deadline = started + timeout
+end
+
+function watch.has_expired()
+  return expired
+end
+
+return watch
