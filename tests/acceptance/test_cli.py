@@ -264,6 +264,32 @@ def test_without_a_broker_one_line_says_where_it_looked(arguments: tuple[str, ..
     assert finished.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("addr", ["http://localhost:1", "localhost:x", ":5555", "dns:///"])
+@pytest.mark.parametrize("arguments", [("queue", "list"), ("enqueue", "q", "x"), ("consume", "q")])
+def test_an_address_that_leads_nowhere_is_no_lost_connection(
+    addr: str, arguments: tuple[str, ...]
+) -> None:
+    finished = run([*COMMAND, *arguments, "--addr", addr])
+
+    assert finished.code == 1
+    assert finished.err.splitlines()[-1].startswith(f"fila: no broker answers at {addr}; ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("config", "get"), ("queue", "inspect"), ("stats",), ("consume",), ("queue", "create")],
+    ids=" ".join,
+)
+def test_an_argument_that_is_no_text_is_one_line(
+    broker: Broker, arguments: tuple[str, ...]
+) -> None:
+    finished = broker.fila(*arguments, "\udcff")
+
+    assert finished.code == 1
+    assert "can't be sent" in finished.err
+    assert finished.err.count("\n") == 1
+
+
 def test_a_refusal_is_one_line_and_exit_code_1(broker: Broker) -> None:
     finished = broker.fila("enqueue", "nowhere", "x")
 

@@ -44,7 +44,9 @@ class AsyncAdmin:
 
     async def delete_queue(self, name: str, *, keep_dead_letters: bool = False) -> None:
         """Delete a queue and all in it; refused over dead letters if they are to be kept."""
-        request = pb.DeleteQueueRequest(queue=name, keep_dead_letters=keep_dead_letters)
+        request = _checked(
+            lambda: pb.DeleteQueueRequest(queue=name, keep_dead_letters=keep_dead_letters)
+        )
         await self._write("DeleteQueue", request, pb.DeleteQueueResponse)
 
     async def list_queues(self) -> list[views.QueueInfo]:
@@ -54,7 +56,8 @@ class AsyncAdmin:
 
     async def get_queue(self, name: str) -> views.QueueDescription:
         """A queue's settings."""
-        answer = await self._read("GetQueue", pb.GetQueueRequest(queue=name), pb.GetQueueResponse)
+        request = _checked(lambda: pb.GetQueueRequest(queue=name))
+        answer = await self._read("GetQueue", request, pb.GetQueueResponse)
         return views.QueueDescription(
             name=name,
             settings=views.queue_settings(answer.config),
@@ -64,22 +67,22 @@ class AsyncAdmin:
 
     async def stats(self, name: str) -> views.QueueStats:
         """What a queue holds and how it is served."""
-        request = pb.GetStatsRequest(queue=name)
+        request = _checked(lambda: pb.GetStatsRequest(queue=name))
         return views.queue_stats(await self._read("GetStats", request, pb.GetStatsResponse))
 
     async def purge_queue(self, name: str, *, include_leased: bool = False) -> int:
         """Remove what waits, on request also what is leased; how many were removed."""
-        request = pb.PurgeQueueRequest(queue=name, include_leased=include_leased)
+        request = _checked(lambda: pb.PurgeQueueRequest(queue=name, include_leased=include_leased))
         return (await self._write("PurgeQueue", request, pb.PurgeQueueResponse)).purged
 
     async def pause_queue(self, name: str) -> None:
         """Stop deliveries; everything else goes on."""
-        request = pb.PauseQueueRequest(queue=name)
+        request = _checked(lambda: pb.PauseQueueRequest(queue=name))
         await self._write("PauseQueue", request, pb.PauseQueueResponse)
 
     async def resume_queue(self, name: str) -> None:
         """Go on delivering."""
-        request = pb.ResumeQueueRequest(queue=name)
+        request = _checked(lambda: pb.ResumeQueueRequest(queue=name))
         await self._write("ResumeQueue", request, pb.ResumeQueueResponse)
 
     async def redrive(self, dlq: str, count: int = 0) -> int:
@@ -96,7 +99,7 @@ class AsyncAdmin:
 
     async def remove_message(self, queue: str, message_id: str) -> None:
         """Remove one waiting message."""
-        request = pb.RemoveMessageRequest(queue=queue, message_id=message_id)
+        request = _checked(lambda: pb.RemoveMessageRequest(queue=queue, message_id=message_id))
         await self._write("RemoveMessage", request, pb.RemoveMessageResponse)
 
     async def reschedule(
@@ -110,8 +113,10 @@ class AsyncAdmin:
         """Move a delayed message to another time: seconds from now, or a moment."""
         if (delay is None) == (deliver_at is None):
             raise InvalidArgumentError("give either delay or deliver_at")
-        request = pb.RescheduleRequest(
-            queue=queue, message_id=message_id, delay_ms=milliseconds("delay", delay)
+        request = _checked(
+            lambda: pb.RescheduleRequest(
+                queue=queue, message_id=message_id, delay_ms=milliseconds("delay", delay)
+            )
         )
         if deliver_at is not None:
             check_aware(deliver_at)
@@ -120,7 +125,7 @@ class AsyncAdmin:
 
     async def consumers(self, queue: str | None = None) -> list[views.ConsumerInfo]:
         """Who is connected, to one queue or to any."""
-        request = pb.ListConsumersRequest(queue=queue or "")
+        request = _checked(lambda: pb.ListConsumersRequest(queue=queue or ""))
         answer = await self._read("ListConsumers", request, pb.ListConsumersResponse)
         return [views.consumer_info(info) for info in answer.consumers]
 
@@ -140,29 +145,32 @@ class AsyncAdmin:
         self, queue: str, *, page_size: int = 100, page_token: str = ""
     ) -> tuple[list[views.BrowsedMessage], str]:
         """One page, and the token of the next; an empty token is the last page's."""
-        request = pb.BrowseRequest(queue=queue, page_size=page_size, page_token=page_token)
+        request = _checked(
+            lambda: pb.BrowseRequest(queue=queue, page_size=page_size, page_token=page_token)
+        )
         answer = await self._read("Browse", request, pb.BrowseResponse)
         return [views.browsed_message(one) for one in answer.messages], answer.next_page_token
 
     async def set_config(self, key: str, value: str) -> None:
         """Store a runtime setting."""
-        request = pb.SetConfigRequest(key=key, value=value)
+        request = _checked(lambda: pb.SetConfigRequest(key=key, value=value))
         await self._write("SetConfig", request, pb.SetConfigResponse)
 
     async def get_config(self, key: str) -> str | None:
         """A runtime setting, None where there is none."""
-        answer = await self._read("GetConfig", pb.GetConfigRequest(key=key), pb.GetConfigResponse)
+        request = _checked(lambda: pb.GetConfigRequest(key=key))
+        answer = await self._read("GetConfig", request, pb.GetConfigResponse)
         return answer.value if answer.found else None
 
     async def list_config(self, prefix: str = "") -> dict[str, str]:
         """The runtime settings whose keys begin with the prefix."""
-        request = pb.ListConfigRequest(prefix=prefix)
+        request = _checked(lambda: pb.ListConfigRequest(prefix=prefix))
         answer = await self._read("ListConfig", request, pb.ListConfigResponse)
         return {entry.key: entry.value for entry in answer.entries}
 
     async def delete_config(self, key: str) -> bool:
         """Delete a runtime setting; whether it was there."""
-        request = pb.DeleteConfigRequest(key=key)
+        request = _checked(lambda: pb.DeleteConfigRequest(key=key))
         return (await self._write("DeleteConfig", request, pb.DeleteConfigResponse)).found
 
     async def _read(self, method: str, request: WireMessage, answer: type[R]) -> R:
@@ -184,5 +192,7 @@ def _config(options: views.QueueOptions) -> pb.QueueConfig:
 def _checked(build: Callable[[], R]) -> R:
     try:
         return build()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"{error.object!r} can't be sent: {error.reason}") from error
     except ValueError as error:
-        raise InvalidArgumentError(f"this can't be sent: {error}") from error
+        raise InvalidArgumentError(f"the request can't be sent: {error}") from error

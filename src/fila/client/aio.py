@@ -55,6 +55,9 @@ class AsyncClient:
     """
 
     def __init__(self, addr: str = "localhost:5555", *, timeout: float = DEADLINE_S) -> None:
+        check_text("addr", addr)
+        if not addr.strip("\0 "):
+            raise InvalidArgumentError("addr is empty; give host:port")
         self.addr = addr
         self.timeout = timeout
         self._session: Session | None = None

@@ -17,7 +17,15 @@ from fila.errors import (
 from fila.wire.status import KIND_KEY, error_of
 
 # gRPC has one status for "never connected" and "connection lost"; only its words tell.
-_NEVER_SENT = ("failed to connect", "DNS resolution failed", "Name resolution", "no addresses")
+_NO_CHANNEL = "Failed to create channel"
+_NEVER_SENT = (
+    "failed to connect",
+    "errors resolving",
+    "DNS resolution failed",
+    "Name resolution",
+    "no addresses",
+    _NO_CHANNEL,
+)
 _TOO_LARGE = "message larger than max"
 
 
@@ -26,7 +34,7 @@ def translate(failure: grpc.aio.AioRpcError, address: str) -> FilaError:
     code: str = failure.code().name
     text: str = failure.details() or ""
     kind = _kind(failure)
-    if code == "UNAVAILABLE" and not kind:
+    if not kind and (code == "UNAVAILABLE" or _NO_CHANNEL in text):
         return _unavailable(text, address)
     if code == "CANCELLED":
         return OutcomeUnknownError(f"the call to {address} was cancelled before its answer came")
