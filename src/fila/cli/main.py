@@ -12,6 +12,7 @@ from fila.cli.consumers import consumers
 from fila.cli.demo import demo
 from fila.cli.doctor import doctor
 from fila.cli.enqueue import enqueue
+from fila.cli.explain import explain
 from fila.cli.message import message
 from fila.cli.output import printable
 from fila.cli.queue import queue
@@ -41,7 +42,19 @@ def cli(context: click.Context, addr: str | None) -> None:
     context.obj = {"addr": addr}
 
 
-for command in (queue, config, stats, consumers, enqueue, consume, message, redrive, doctor, demo):
+for command in (
+    queue,
+    config,
+    stats,
+    consumers,
+    enqueue,
+    consume,
+    message,
+    redrive,
+    explain,
+    doctor,
+    demo,
+):
     cli.add_command(command)
 
 

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 import fila
-from fila.cli.output import Json, console, duration, number, percent, table
+from fila.cli.output import Json, console, duration, number, percent, printable, table
 from fila.cli.session import Session, takes_session
 from fila.cli.values import SPAN
 
@@ -90,8 +90,10 @@ def _draw(found: list[tuple[str, fila.QueueStats]], *, one: bool, key_limit: int
     shown = stats.per_key_stats[:key_limit]
     keys = table(_KEY_HEADINGS, [_key_row(key) for key in shown])
     rest = stats.key_count - len(shown)
-    note = Text(f"and {number(rest)} keys more" if rest > 0 else "", style="dim")
-    return Group(queues, Text(""), keys, note)
+    note = f"and {number(rest)} keys more\n" if rest > 0 else ""
+    if stats.ready:
+        note += f"`fila explain {printable(found[0][0])} --key KEY` says why a key waits"
+    return Group(queues, Text(""), keys, Text(note, style="dim"))
 
 
 def _queue_row(name: str, stats: fila.QueueStats) -> tuple[str | int, ...]:

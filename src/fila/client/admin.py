@@ -8,6 +8,7 @@ from google.protobuf.message import Message as WireMessage
 
 from fila.client import views
 from fila.client.connection import ADMIN
+from fila.client.explanation import Explanation, explanation
 from fila.client.items import check_aware, milliseconds
 from fila.errors import InvalidArgumentError
 from fila.wire._pb import admin_pb2 as pb
@@ -128,6 +129,19 @@ class AsyncAdmin:
         request = _checked(lambda: pb.ListConsumersRequest(queue=queue or ""))
         answer = await self._read("ListConsumers", request, pb.ListConsumersResponse)
         return [views.consumer_info(info) for info in answer.consumers]
+
+    async def explain(
+        self, queue: str, *, message_id: str | None = None, key: str | None = None
+    ) -> Explanation:
+        """Why a message, a fairness key, or anything of a queue is not delivered now."""
+        if message_id is not None and key is not None:
+            raise InvalidArgumentError("give either message_id or key")
+        if "" in {message_id, key}:
+            raise InvalidArgumentError("neither message_id nor key may be empty; leave it out")
+        request = _checked(
+            lambda: pb.ExplainRequest(queue=queue, message_id=message_id, fairness_key=key)
+        )
+        return explanation(await self._read("Explain", request, pb.ExplainResponse))
 
     async def browse(
         self, queue: str, *, page_size: int = 100

@@ -6,6 +6,7 @@ from typing import Unpack
 
 from fila.client import views
 from fila.client.admin import AsyncAdmin
+from fila.client.explanation import Explanation
 from fila.client.portal import portal
 
 
@@ -78,6 +79,12 @@ class Admin:
     def consumers(self, queue: str | None = None) -> list[views.ConsumerInfo]:
         """Who is connected, to one queue or to any."""
         return portal().call(self._admin.consumers, queue)
+
+    def explain(
+        self, queue: str, *, message_id: str | None = None, key: str | None = None
+    ) -> Explanation:
+        """Why a message, a fairness key, or anything of a queue is not delivered now."""
+        return portal().call(self._admin.explain, queue, message_id=message_id, key=key)
 
     def browse(self, queue: str, *, page_size: int = 100) -> Iterator[views.BrowsedMessage]:
         """Look at a queue's messages without leasing them, in order of acceptance."""

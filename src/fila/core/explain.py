@@ -6,6 +6,7 @@ the turn of a message only where no consumer is getting on.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from heapq import nlargest, nsmallest
 from typing import TypeVar
 
@@ -95,9 +96,11 @@ class Explainer:
     def key(self, name: str) -> Explanation:
         """Why a fairness key's messages are not delivered, or not faster."""
         key = self._queue.keys.get(name) or Key(name)
-        throttling = throttling_of_key(self._queue, key, now_ns=self._now_ns, looks=self._looks)
+        throttling = self._throttling_of(key)
         if key.ready:
-            self._ready_key(key, throttling)
+            self._add_closed_doors()
+            is_throttled = throttling.messages == key.ready
+            self._add_room_and_limits(throttling, is_throttled=is_throttled, key=key)
         elif key.delayed:
             self._add(Code.DELAYED, Count(messages=key.delayed))
             self._add_closed_doors()
@@ -196,19 +199,15 @@ class Explainer:
 
     # Keys
 
-    def _ready_key(self, key: Key, throttling: Throttling) -> None:
-        self._add_closed_doors()
-        queue = self._queue
-        if key.is_open and key.only_lane is not None:
-            lane = key.only_lane
-            if is_held_back(queue, lane, self._now_ns):
-                # No consumer had room yet, so that it was not tried and stands in no line.
-                throttling = throttling_of(
-                    queue, lane, lane.fifo.peek(), now_ns=self._now_ns, looks=self._looks
-                )
-                self._add_room_and_limits(throttling, is_throttled=True)
-                return
-        self._add_room_and_limits(throttling, is_throttled=not key.is_open, key=key)
+    def _throttling_of(self, key: Key) -> Throttling:
+        """What limits hold back of a key, whether it stands in line already or was not tried."""
+        lane = key.only_lane
+        if lane is None or not is_held_back(self._queue, lane, self._now_ns):
+            return throttling_of_key(self._queue, key, now_ns=self._now_ns, looks=self._looks)
+        first = throttling_of(
+            self._queue, lane, lane.fifo.peek(), now_ns=self._now_ns, looks=self._looks
+        )
+        return replace(first, messages=key.ready)
 
     def _key_state(self, key: Key, throttled: int) -> KeyState:
         served = weights = 0.0
@@ -254,12 +253,11 @@ class Explainer:
         )
 
     def _waiting(self, key: Key, place: int) -> WaitingKey:
-        throttling = throttling_of_key(self._queue, key, now_ns=self._now_ns, looks=self._looks)
         return WaitingKey(
             key=key.name,
             oldest_sequence=self._queue.sequence_at(place),
             ready=key.ready,
-            throttled=throttling.messages,
+            throttled=self._throttling_of(key).messages,
         )
 
     # What holds for all of a queue
@@ -280,7 +278,8 @@ class Explainer:
         credit = self._credit()
         if not credit.is_moving:
             self._add_credit(credit)
-        if key is not None and key.is_open and len(self._queue.ring) > 1:
+        is_open = key is not None and key.is_open and not is_throttled
+        if key is not None and is_open and len(self._queue.ring) > 1:
             self._add(Code.WAITING_TURN, turn_of_key(self._queue, key, self._looks))
         if credit.is_moving:
             self._add_credit(credit)

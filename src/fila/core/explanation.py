@@ -83,7 +83,7 @@ class BucketView:
     burst: float
     # 0 where it has one; None for never, as things are.
     next_token_ns: int | None
-    # Messages of the queue in line here, and how many of them are likely to go first.
+    # Messages of the queue that want its tokens, and how many of them are likely to go first.
     waiting: int
     waiting_before: int
     holds_back: bool

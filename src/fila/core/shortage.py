@@ -118,25 +118,24 @@ def _holds_back(bucket: Bucket, queue: Queue, lane: Lane, now_ns: int) -> bool:
 
 
 def _waiting(bucket: Bucket, queue: Queue, lane: Lane, place: int, looks: Looks) -> tuple[int, int]:
-    """How many messages are in a queue's line, and how many of them are likely to go before one.
+    """How many of a queue's messages want the tokens, and how many are likely to go before one.
 
-    The keys in line share the tokens by their weights.
+    The keys in line share the tokens by their weights; a lane that was not tried yet joins them.
     """
     line = bucket.lines.get(queue)
     in_line = lane.waiter is not None and lane.waiter.line is line
-    count = count_in_line if in_line else count_in_lane
-    mine = count(lane, place, looks)
-    if line is None:
-        return 0, mine
-    waiting, weights, own = 0, 0, lane.key.weight
-    for waiter in line.waiters.values():
+    mine = (count_in_line if in_line else count_in_lane)(lane, place, looks)
+    others, ours, weights, own = 0, len(lane.fifo), 0, lane.key.weight
+    for waiter in line.waiters.values() if line else ():
         if not looks.take():
             break
-        waiting += _short_of(waiter)
-        weights += waiter.key.weight if waiter.key is not lane.key else 0
+        if waiter is lane.waiter:
+            ours = _short_of(waiter)
+        else:
+            others += _short_of(waiter)
+            weights += waiter.key.weight if waiter.key is not lane.key else 0
     before = (mine + 1) * (own + weights) // own - 1
-    others = waiting - (_short_of(lane.waiter) if in_line and lane.waiter else 0)
-    return waiting, min(before, mine + others)
+    return others + ours, min(before, mine + others)
 
 
 def _count_waiting(line: Line, looks: Looks) -> int:

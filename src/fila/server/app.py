@@ -21,6 +21,7 @@ from fila.server.config import REQUEST_BYTES_MAX, Config
 from fila.server.consume import ConsumeService
 from fila.server.disk import DiskWatch, floor_bytes, reclaim_when_low
 from fila.server.enqueue import EnqueueService
+from fila.server.explain import ExplainService
 from fila.server.health import Health
 from fila.server.log import facts
 from fila.server.redrive import RedriveService
@@ -219,4 +220,5 @@ def _admin_service(boundary: Boundary, shell: Shell, mark: str) -> dict[str, Han
         "ListConsumers": boundary.unary(views.list_consumers),
         "Browse": boundary.unary(views.browse),
         "Backup": boundary.unary(backups.backup),
+        "Explain": boundary.unary(ExplainService(shell).explain),
     }

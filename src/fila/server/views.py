@@ -4,7 +4,7 @@ import asyncio
 from itertools import islice
 
 from fila.core.records import Entry, Progress, Status
-from fila.core.views import KeyStats
+from fila.core.views import ConsumerView, KeyStats
 from fila.errors import InvalidArgumentError
 from fila.model import NS_PER_MS, is_dlq
 from fila.server.boundary import Context
@@ -24,7 +24,7 @@ _PAGE_BYTES_MAX = 1024 * 1024
 # before it answers with a shorter page, and how many it reads before others get their turn.
 _SCAN_MAX = 20_000
 _SLICE = 256
-_STATES = {
+STATES = {
     Status.READY: pb.MESSAGE_STATE_READY,
     Status.DELAYED: pb.MESSAGE_STATE_DELAYED,
     Status.LEASED: pb.MESSAGE_STATE_LEASED,
@@ -71,16 +71,7 @@ class ViewService:
             queue or None, now_ns=self._shell.runner.clock.now_ns()
         )
         response = pb.ListConsumersResponse()
-        for consumer in found:
-            response.consumers.add(
-                id=consumer.number,
-                name=consumer.name,
-                peer=consumer.peer,
-                queues=consumer.queues,
-                credit=consumer.credit,
-                held=consumer.held,
-                idle_ms=consumer.idle_ns // NS_PER_MS,
-            )
+        response.consumers.extend(consumer_info(consumer) for consumer in found)
         return response.SerializeToString()
 
     async def browse(self, data: bytes, _context: Context) -> bytes:
@@ -110,6 +101,19 @@ class ViewService:
             return 0
         since_ns = max(entry.accepted_at_ns, entry.deliver_at_ns)
         return max(0, self._shell.runner.clock.wall_ns() - since_ns) // NS_PER_MS
+
+
+def consumer_info(consumer: ConsumerView) -> pb.ConsumerInfo:
+    """One consumer on the wire."""
+    return pb.ConsumerInfo(
+        id=consumer.number,
+        name=consumer.name,
+        peer=consumer.peer,
+        queues=consumer.queues,
+        credit=consumer.credit,
+        held=consumer.held,
+        idle_ms=consumer.idle_ns // NS_PER_MS,
+    )
 
 
 class _Page:
@@ -142,7 +146,7 @@ class _Page:
         if progress is not None:
             _show_progress(shown.message, self._queue, progress)
         status, due_ns = _status(entry, progress, self._wall_ns)
-        shown.state = _STATES[status]
+        shown.state = STATES[status]
         if due_ns:
             envelope.set_time(shown.due_at, due_ns)
 

@@ -154,6 +154,15 @@ def test_a_key_tells_its_counts_and_its_share(driver: Explained) -> None:
     assert facts(explanation, Code.DELAYED, Count).messages == 2
 
 
+def test_what_no_consumer_has_tried_yet_is_counted_as_held_back(driver: Explained) -> None:
+    explanation = key_throttled_and_never_tried(driver)
+
+    throttling = facts(explanation, Code.THROTTLED, Throttling)
+    assert throttling.messages == throttling.buckets[0].waiting == 4
+    assert isinstance(explanation.subject, KeyState)
+    assert explanation.subject.throttled == 4
+
+
 def test_a_key_tells_its_place_in_the_ring(driver: Explained) -> None:
     turn = facts(key_among_others(driver), Code.WAITING_TURN, Turn)
 

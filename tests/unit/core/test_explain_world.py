@@ -21,9 +21,8 @@ _EXAMPLES = proof.length(reduced=300, full=20_000)
 class Asked(World):
     """A world that can be asked why."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.why = Explained.why.__get__(self.driver)
+    driver: Explained
+    driver_class = Explained
 
     def live(self, steps: list[tuple[object, ...]], then: list[tuple[Spec, int]]) -> None:
         """Whatever happens; then nobody has room, and these come."""
@@ -50,8 +49,11 @@ class Asked(World):
     def ready(self) -> Iterator[tuple[int, Explanation, MessageState]]:
         """What is said of the queue's ready messages."""
         queue = self.driver.queue_state()
+        for key in (*queue.keys, "nobody"):
+            assert self.driver.why_key(key).causes
+        assert self.driver.why_queue().causes
         for sequence in sorted(set(queue.pending_sequences()) - set(queue.delayed)):
-            explanation = self.why(sequence)
+            explanation = self.driver.why(sequence)
             assert isinstance(explanation.subject, MessageState)
             assert explanation.subject.status is Status.READY
             assert explanation.causes

@@ -49,8 +49,10 @@ _steps = st.one_of(
 class World:
     """A driver, and a permit for each limit."""
 
+    driver_class = Throttled
+
     def __init__(self) -> None:
-        self.driver = Throttled()
+        self.driver = self.driver_class()
         self.permits: dict[str, Permit] = {}
         self.held: list[Delivery] = []
         self.waiting: dict[int, tuple[str, Spec]] = {}

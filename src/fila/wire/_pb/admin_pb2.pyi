@@ -17,10 +17,39 @@ class MessageState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     MESSAGE_STATE_READY: _ClassVar[MessageState]
     MESSAGE_STATE_DELAYED: _ClassVar[MessageState]
     MESSAGE_STATE_LEASED: _ClassVar[MessageState]
+
+class CauseCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CAUSE_CODE_UNSPECIFIED: _ClassVar[CauseCode]
+    CAUSE_CODE_DELIVERABLE: _ClassVar[CauseCode]
+    CAUSE_CODE_LEASED: _ClassVar[CauseCode]
+    CAUSE_CODE_DELAYED: _ClassVar[CauseCode]
+    CAUSE_CODE_PAUSED: _ClassVar[CauseCode]
+    CAUSE_CODE_NO_CONSUMER: _ClassVar[CauseCode]
+    CAUSE_CODE_NO_CREDIT: _ClassVar[CauseCode]
+    CAUSE_CODE_THROTTLED: _ClassVar[CauseCode]
+    CAUSE_CODE_WAITING_TURN: _ClassVar[CauseCode]
+    CAUSE_CODE_EXPIRING: _ClassVar[CauseCode]
+    CAUSE_CODE_DEAD_LETTER: _ClassVar[CauseCode]
+    CAUSE_CODE_NOTHING_PENDING: _ClassVar[CauseCode]
+    CAUSE_CODE_IN_FLIGHT: _ClassVar[CauseCode]
 MESSAGE_STATE_UNSPECIFIED: MessageState
 MESSAGE_STATE_READY: MessageState
 MESSAGE_STATE_DELAYED: MessageState
 MESSAGE_STATE_LEASED: MessageState
+CAUSE_CODE_UNSPECIFIED: CauseCode
+CAUSE_CODE_DELIVERABLE: CauseCode
+CAUSE_CODE_LEASED: CauseCode
+CAUSE_CODE_DELAYED: CauseCode
+CAUSE_CODE_PAUSED: CauseCode
+CAUSE_CODE_NO_CONSUMER: CauseCode
+CAUSE_CODE_NO_CREDIT: CauseCode
+CAUSE_CODE_THROTTLED: CauseCode
+CAUSE_CODE_WAITING_TURN: CauseCode
+CAUSE_CODE_EXPIRING: CauseCode
+CAUSE_CODE_DEAD_LETTER: CauseCode
+CAUSE_CODE_NOTHING_PENDING: CauseCode
+CAUSE_CODE_IN_FLIGHT: CauseCode
 
 class QueueConfig(_message.Message):
     __slots__ = ("on_enqueue_script", "on_failure_script", "visibility_timeout_ms", "max_attempts", "max_depth", "retry_delay_ms", "retry_backoff", "retry_delay_max_ms", "quantum", "hook_timeout_ms", "hook_memory_bytes")
@@ -447,3 +476,249 @@ class BackupRequest(_message.Message):
 class BackupResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class ExplainRequest(_message.Message):
+    __slots__ = ("queue", "message_id", "fairness_key")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    message_id: str
+    fairness_key: str
+    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
+
+class ExplainResponse(_message.Message):
+    __slots__ = ("summary", "causes", "deliverable", "at_least", "message", "key", "queue")
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    CAUSES_FIELD_NUMBER: _ClassVar[int]
+    DELIVERABLE_FIELD_NUMBER: _ClassVar[int]
+    AT_LEAST_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    summary: str
+    causes: _containers.RepeatedCompositeFieldContainer[Cause]
+    deliverable: bool
+    at_least: bool
+    message: MessageFacts
+    key: KeyFacts
+    queue: QueueFacts
+    def __init__(self, summary: _Optional[str] = ..., causes: _Optional[_Iterable[_Union[Cause, _Mapping]]] = ..., deliverable: _Optional[bool] = ..., at_least: _Optional[bool] = ..., message: _Optional[_Union[MessageFacts, _Mapping]] = ..., key: _Optional[_Union[KeyFacts, _Mapping]] = ..., queue: _Optional[_Union[QueueFacts, _Mapping]] = ...) -> None: ...
+
+class Cause(_message.Message):
+    __slots__ = ("code", "text", "advice", "lease", "delay", "credit", "throttle", "turn", "expiry", "dead_letter", "count")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    ADVICE_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    DELAY_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_FIELD_NUMBER: _ClassVar[int]
+    THROTTLE_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    EXPIRY_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    code: CauseCode
+    text: str
+    advice: str
+    lease: LeaseFacts
+    delay: DelayFacts
+    credit: CreditFacts
+    throttle: ThrottleFacts
+    turn: TurnFacts
+    expiry: ExpiryFacts
+    dead_letter: _messages_pb2.DeadLetter
+    count: int
+    def __init__(self, code: _Optional[_Union[CauseCode, str]] = ..., text: _Optional[str] = ..., advice: _Optional[str] = ..., lease: _Optional[_Union[LeaseFacts, _Mapping]] = ..., delay: _Optional[_Union[DelayFacts, _Mapping]] = ..., credit: _Optional[_Union[CreditFacts, _Mapping]] = ..., throttle: _Optional[_Union[ThrottleFacts, _Mapping]] = ..., turn: _Optional[_Union[TurnFacts, _Mapping]] = ..., expiry: _Optional[_Union[ExpiryFacts, _Mapping]] = ..., dead_letter: _Optional[_Union[_messages_pb2.DeadLetter, _Mapping]] = ..., count: _Optional[int] = ...) -> None: ...
+
+class LeaseFacts(_message.Message):
+    __slots__ = ("consumer_id", "consumer_name", "peer", "leased_at", "until", "left_ms")
+    CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_NAME_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    LEASED_AT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    consumer_id: int
+    consumer_name: str
+    peer: str
+    leased_at: _timestamp_pb2.Timestamp
+    until: _timestamp_pb2.Timestamp
+    left_ms: int
+    def __init__(self, consumer_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., peer: _Optional[str] = ..., leased_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., left_ms: _Optional[int] = ...) -> None: ...
+
+class DelayFacts(_message.Message):
+    __slots__ = ("kind", "until", "left_ms")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    until: _timestamp_pb2.Timestamp
+    left_ms: int
+    def __init__(self, kind: _Optional[str] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., left_ms: _Optional[int] = ...) -> None: ...
+
+class CreditFacts(_message.Message):
+    __slots__ = ("consumers", "count", "credit", "held", "moving")
+    CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    MOVING_FIELD_NUMBER: _ClassVar[int]
+    consumers: _containers.RepeatedCompositeFieldContainer[ConsumerInfo]
+    count: int
+    credit: int
+    held: int
+    moving: bool
+    def __init__(self, consumers: _Optional[_Iterable[_Union[ConsumerInfo, _Mapping]]] = ..., count: _Optional[int] = ..., credit: _Optional[int] = ..., held: _Optional[int] = ..., moving: _Optional[bool] = ...) -> None: ...
+
+class ThrottleFacts(_message.Message):
+    __slots__ = ("buckets", "messages", "earliest_ms", "likely_ms")
+    BUCKETS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    EARLIEST_MS_FIELD_NUMBER: _ClassVar[int]
+    LIKELY_MS_FIELD_NUMBER: _ClassVar[int]
+    buckets: _containers.RepeatedCompositeFieldContainer[BucketFacts]
+    messages: int
+    earliest_ms: int
+    likely_ms: int
+    def __init__(self, buckets: _Optional[_Iterable[_Union[BucketFacts, _Mapping]]] = ..., messages: _Optional[int] = ..., earliest_ms: _Optional[int] = ..., likely_ms: _Optional[int] = ...) -> None: ...
+
+class BucketFacts(_message.Message):
+    __slots__ = ("key", "tokens", "rate_per_second", "burst", "next_token_ms", "waiting", "waiting_before", "holds_back")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    BURST_FIELD_NUMBER: _ClassVar[int]
+    NEXT_TOKEN_MS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    WAITING_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_BACK_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    tokens: float
+    rate_per_second: float
+    burst: float
+    next_token_ms: int
+    waiting: int
+    waiting_before: int
+    holds_back: bool
+    def __init__(self, key: _Optional[str] = ..., tokens: _Optional[float] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., next_token_ms: _Optional[int] = ..., waiting: _Optional[int] = ..., waiting_before: _Optional[int] = ..., holds_back: _Optional[bool] = ...) -> None: ...
+
+class TurnFacts(_message.Message):
+    __slots__ = ("ahead_in_lane", "ahead_in_key", "ahead_by_priority", "keys_before", "turns", "active_keys", "deficit", "weight", "cost", "quantum")
+    AHEAD_IN_LANE_FIELD_NUMBER: _ClassVar[int]
+    AHEAD_IN_KEY_FIELD_NUMBER: _ClassVar[int]
+    AHEAD_BY_PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    KEYS_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_KEYS_FIELD_NUMBER: _ClassVar[int]
+    DEFICIT_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    QUANTUM_FIELD_NUMBER: _ClassVar[int]
+    ahead_in_lane: int
+    ahead_in_key: int
+    ahead_by_priority: int
+    keys_before: int
+    turns: int
+    active_keys: int
+    deficit: int
+    weight: int
+    cost: int
+    quantum: int
+    def __init__(self, ahead_in_lane: _Optional[int] = ..., ahead_in_key: _Optional[int] = ..., ahead_by_priority: _Optional[int] = ..., keys_before: _Optional[int] = ..., turns: _Optional[int] = ..., active_keys: _Optional[int] = ..., deficit: _Optional[int] = ..., weight: _Optional[int] = ..., cost: _Optional[int] = ..., quantum: _Optional[int] = ...) -> None: ...
+
+class ExpiryFacts(_message.Message):
+    __slots__ = ("expires_at", "left_ms")
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    expires_at: _timestamp_pb2.Timestamp
+    left_ms: int
+    def __init__(self, expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., left_ms: _Optional[int] = ...) -> None: ...
+
+class MessageFacts(_message.Message):
+    __slots__ = ("id", "queue", "state", "fairness_key", "weight", "priority", "cost", "throttle_keys", "attempt_count", "last_error", "enqueued_at", "next")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    THROTTLE_KEYS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_COUNT_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    ENQUEUED_AT_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    queue: str
+    state: MessageState
+    fairness_key: str
+    weight: int
+    priority: int
+    cost: int
+    throttle_keys: _containers.RepeatedScalarFieldContainer[str]
+    attempt_count: int
+    last_error: str
+    enqueued_at: _timestamp_pb2.Timestamp
+    next: bool
+    def __init__(self, id: _Optional[str] = ..., queue: _Optional[str] = ..., state: _Optional[_Union[MessageState, str]] = ..., fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., priority: _Optional[int] = ..., cost: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., last_error: _Optional[str] = ..., enqueued_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next: _Optional[bool] = ...) -> None: ...
+
+class KeyFacts(_message.Message):
+    __slots__ = ("key", "ready", "delayed", "throttled", "in_flight", "weight", "deficit", "delivered_per_second", "share", "weight_share", "oldest_waiting_ms")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    DELAYED_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    DEFICIT_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_SHARE_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_WAITING_MS_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    ready: int
+    delayed: int
+    throttled: int
+    in_flight: int
+    weight: int
+    deficit: int
+    delivered_per_second: float
+    share: float
+    weight_share: float
+    oldest_waiting_ms: int
+    def __init__(self, key: _Optional[str] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., throttled: _Optional[int] = ..., in_flight: _Optional[int] = ..., weight: _Optional[int] = ..., deficit: _Optional[int] = ..., delivered_per_second: _Optional[float] = ..., share: _Optional[float] = ..., weight_share: _Optional[float] = ..., oldest_waiting_ms: _Optional[int] = ...) -> None: ...
+
+class QueueFacts(_message.Message):
+    __slots__ = ("ready", "delayed", "throttled", "in_flight", "consumers", "active_keys", "key_count", "delivered_per_second", "longest_waiting")
+    READY_FIELD_NUMBER: _ClassVar[int]
+    DELAYED_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_KEYS_FIELD_NUMBER: _ClassVar[int]
+    KEY_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    LONGEST_WAITING_FIELD_NUMBER: _ClassVar[int]
+    ready: int
+    delayed: int
+    throttled: int
+    in_flight: int
+    consumers: int
+    active_keys: int
+    key_count: int
+    delivered_per_second: float
+    longest_waiting: _containers.RepeatedCompositeFieldContainer[WaitingKey]
+    def __init__(self, ready: _Optional[int] = ..., delayed: _Optional[int] = ..., throttled: _Optional[int] = ..., in_flight: _Optional[int] = ..., consumers: _Optional[int] = ..., active_keys: _Optional[int] = ..., key_count: _Optional[int] = ..., delivered_per_second: _Optional[float] = ..., longest_waiting: _Optional[_Iterable[_Union[WaitingKey, _Mapping]]] = ...) -> None: ...
+
+class WaitingKey(_message.Message):
+    __slots__ = ("key", "oldest_waiting_ms", "ready", "throttled")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_WAITING_MS_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    oldest_waiting_ms: int
+    ready: int
+    throttled: int
+    def __init__(self, key: _Optional[str] = ..., oldest_waiting_ms: _Optional[int] = ..., ready: _Optional[int] = ..., throttled: _Optional[int] = ...) -> None: ...
