@@ -61,12 +61,8 @@ def create_queue(state: State, command: CreateQueue) -> None:
 def update_queue(state: State, command: UpdateQueue) -> None:
     """Replace a queue's settings; what waits and what is leased stays."""
     queue = state.queue(command.queue)
-    for key in queue.keys.values():
-        queue.ring.before_change(key)
     queue.settings = replace(command.settings, max_attempts=0) if queue.is_dlq else command.settings
-    queue.ring.quantum = queue.settings.quantum or state.quantum
-    for key in queue.keys.values():
-        queue.ring.after_change(key)
+    queue.set_quantum(queue.settings.quantum or state.quantum)
     state.effects.mutations.append(PutQueue(queue.record))
 
 

@@ -7,7 +7,8 @@ bucket is not written for each token, and what a restart reads back is never too
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from fila.model import NS_PER_S
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
     from fila.core.line import Line
     from fila.core.queue import Queue
 
-# One token. A rate is kept in billionths of a token per second, which is units per nanosecond.
+# One token.
 ONE = 10**18
-_RATE_UNITS = NS_PER_S
 _NANO = 10**9
 # So much of what a bucket holds, or gains in a second, a restart may cost.
 _MARGIN_SHARE = 16
@@ -31,14 +31,15 @@ class Bucket:
     """One throttle key's tokens, shared by all queues."""
 
     __slots__ = (
-        "_at_ns",
         "_cap",
-        "_level",
         "_margin",
         "_per_ns",
+        "_withheld",
+        "at_ns",
         "burst",
         "claims",
         "due_ns",
+        "held",
         "lines",
         "name",
         "rate",
@@ -46,42 +47,52 @@ class Bucket:
 
     def __init__(self, name: str, *, rate: float, burst: float, now_ns: int) -> None:
         self.name = name
-        self.rate = rate
-        self.burst = burst
-        self._per_ns = int(rate * _RATE_UNITS)
-        self._cap = int(burst * _NANO) * _NANO
-        self._level = self._cap
-        self._at_ns = now_ns
+        self._set_limit(rate, burst)
+        # What it had to give at a time, and what it keeps to itself while its rate is 0.
+        self.held = 0
+        self.at_ns = now_ns
+        self._withheld = 0
+        self._put(self._cap)
         # How much lower than the level is what is written down.
         self._margin = 0
         # Who waits for its tokens, and who has first call on one, in turn.
         self.lines: dict[Queue, Line] = {}
-        self.claims: deque[Claim] = deque()
+        self.claims: OrderedDict[Claim, None] = OrderedDict()
         # When it is to be looked at again.
         self.due_ns: int | None = None
 
+    @property
+    def first_claim(self) -> Claim | None:
+        """Who has first call on a token."""
+        return next(iter(self.claims), None)
+
     def level(self, now_ns: int) -> int:
-        """What it holds."""
-        passed = now_ns - self._at_ns
+        """What it has to give."""
+        passed = now_ns - self.at_ns
         if passed > 0:
-            self._at_ns = now_ns
-            level = self._level + passed * self._per_ns
+            self.at_ns = now_ns
+            level = self.held + passed * self._per_ns
             if level > self._cap:
                 # What is written down goes on growing up to the brim.
                 self._margin = max(0, self._margin - level + self._cap)
                 level = self._cap
-            self._level = level
-        return self._level
+            self.held = level
+        return self.held
 
     def tokens(self, now_ns: int) -> int:
         """How many whole tokens it holds."""
         return self.level(now_ns) // ONE
 
-    def take(self) -> bool:
-        """Take a token that is known to be there; whether the level must be written down."""
-        self._level -= ONE
-        self._margin -= ONE
+    def take(self, tokens: int = 1) -> bool:
+        """Take tokens that are known to be there; whether the level must be written down."""
+        self.held -= tokens * ONE
+        self._margin -= tokens * ONE
         return self._margin < 0
+
+    def give_back(self) -> None:
+        """A token that was taken at this very time was not used."""
+        self.held += ONE
+        self._margin += ONE
 
     def ready_in_ns(self, now_ns: int, tokens: int = 1) -> int | None:
         """How long until it holds so many tokens; None for never, as things are."""
@@ -95,8 +106,8 @@ class Bucket:
 
     def level_at(self, now_ns: int) -> int:
         """What it will hold at a moment, for those who only look."""
-        passed = max(0, now_ns - self._at_ns)
-        return min(self._cap, self._level + passed * self._per_ns)
+        passed = max(0, now_ns - self.at_ns)
+        return min(self._cap, self.held + passed * self._per_ns)
 
     def supplies_in_ns(self, now_ns: int, tokens: int) -> int | None:
         """How long until so many tokens can have been taken one by one; None for never."""
@@ -105,29 +116,26 @@ class Bucket:
             return 0
         return -(-short // self._per_ns) if self._per_ns else None
 
-    @property
-    def interval_ns(self) -> int:
-        """How long one token takes to come."""
-        return -(-ONE // self._per_ns) if self._per_ns else _NO_LIMIT
+    def regain_ns(self, now_ns: int) -> int:
+        """How long until it holds a token again, if it gives one away now."""
+        short = 2 * ONE - self.level(now_ns)
+        if short <= 0:
+            return 0
+        return -(-short // self._per_ns) if self._per_ns else _NO_LIMIT
 
     def configure(self, *, rate: float, burst: float, now_ns: int) -> None:
         """Change the limit: what is held stays, as far as it fits."""
-        self.level(now_ns)
-        self.rate = rate
-        self.burst = burst
-        self._per_ns = int(rate * _RATE_UNITS)
-        self._cap = int(burst * _NANO) * _NANO
-        self._level = min(self._level, self._cap)
-        self._margin = 0
+        level = self.level(now_ns) + self._withheld
+        self._set_limit(rate, burst)
+        self._put(level)
 
     def restore(self, nano_tokens: int) -> None:
         """Take up a level from before."""
-        self._level = min(nano_tokens * _NANO, self._cap)
-        self._margin = 0
+        self._put(nano_tokens * _NANO)
 
     def note_level(self, now_ns: int) -> int:
         """What to write down, in billionths of a token: no more than it holds."""
-        level = self.level(now_ns)
+        level = self.level(now_ns) + self._withheld
         nano_tokens = max(0, level - min(self._cap, self._per_ns * NS_PER_S) // _MARGIN_SHARE)
         nano_tokens //= _NANO
         self._margin = level - nano_tokens * _NANO
@@ -135,13 +143,31 @@ class Bucket:
 
     def exact_level(self, now_ns: int) -> int:
         """What it holds, in billionths of a token."""
-        return self.level(now_ns) // _NANO
+        return (self.level(now_ns) + self._withheld) // _NANO
+
+    def is_full(self, now_ns: int) -> bool:
+        """Whether it holds all that it can."""
+        return self.level(now_ns) + self._withheld == self._cap
 
     def lift(self) -> None:
         """There is no limit any more."""
-        self._per_ns = 0
-        self._cap = self._level = _NO_LIMIT
+        self._per_ns = self._withheld = 0
+        self._cap = self.held = _NO_LIMIT
 
     def refilled(self, nano_tokens: int, elapsed_ns: int) -> int:
         """What a level from before has grown to, in billionths of a token."""
         return min(nano_tokens * _NANO + elapsed_ns * self._per_ns, self._cap) // _NANO
+
+    def _set_limit(self, rate: float, burst: float) -> None:
+        self.rate = rate
+        self.burst = burst
+        # Billionths of a token a second are units a nanosecond. Of the number as it was written,
+        # rounded down: its nearest float may be greater.
+        self._per_ns = int(Fraction(str(rate)) * NS_PER_S)
+        self._cap = int(Fraction(str(burst)) * _NANO) * _NANO
+
+    def _put(self, level: int) -> None:
+        """Hold so much, as far as it fits; at rate 0 it keeps what it holds to itself."""
+        level = min(level, self._cap)
+        self.held, self._withheld = (level, 0) if self.rate else (0, level)
+        self._margin = 0

@@ -2,9 +2,10 @@
 
 A lane that needs several buckets could wait for ever beside lanes that need one: whenever one
 bucket has a token, another's has just gone. So a lane that was granted a token and found another
-bucket empty stakes a claim. Claims stand in line at each bucket, and join those lines in order of
-the buckets' names, so that no two ever wait for each other. The first one in all its lines is
-heard: just before all its tokens are together, one token of each bucket is kept for it.
+bucket empty stakes a claim: it joins the claims at all its buckets in one step. Of two claims that
+meet anywhere the older one is ahead everywhere, so no two ever wait for each other, and the oldest
+of all is the first at each of its buckets. Such a claim is heard: a token is kept for it wherever
+giving that token away would make it wait longer.
 """
 
 from __future__ import annotations
@@ -20,23 +21,26 @@ if TYPE_CHECKING:
 class Claim:
     """One lane's claim."""
 
-    __slots__ = ("buckets", "called", "first_in", "lane", "queue")
+    __slots__ = ("buckets", "called_ns", "first_in", "lane", "queue")
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self.queue: Queue = lane.limits[0].queue
-        self.buckets: list[Bucket] = sorted(
-            (line.bucket for line in lane.limits), key=lambda bucket: bucket.name
-        )
-        # In how many of the buckets' lines it has come to be the first.
+        self.buckets: list[Bucket] = [line.bucket for line in lane.limits]
+        # At how many of its buckets it has come to be the first.
         self.first_in = 0
-        # Whether its lane was told to deliver.
-        self.called = False
+        # When its lane was told to deliver.
+        self.called_ns: int | None = None
 
     @property
     def is_heard(self) -> bool:
-        """Whether it is the first in all its lines."""
+        """Whether it is the first at all its buckets."""
         return self.first_in == len(self.buckets)
+
+    @property
+    def has_others_behind(self) -> bool:
+        """Whether others wait for it at any of its buckets."""
+        return any(len(bucket.claims) > 1 for bucket in self.buckets)
 
     def ready_in_ns(self, now_ns: int) -> int | None:
         """How long until each bucket has a token; None for never, as things are."""
@@ -49,12 +53,15 @@ class Claim:
         return longest
 
 
-def stake(lane: Lane) -> None:
-    """Let a lane have a claim on its buckets, behind those that are there."""
-    if lane.claim is None and len(lane.limits) > 1:
-        claim = lane.claim = Claim(lane)
-        claim.buckets[0].claims.append(claim)
-        _advance(claim)
+def stake(lane: Lane) -> Claim | None:
+    """Let a lane have a claim on its buckets, behind those that are there; the new claim."""
+    if lane.claim is not None or len(lane.limits) < 2:
+        return None
+    claim = lane.claim = Claim(lane)
+    for bucket in claim.buckets:
+        claim.first_in += not bucket.claims
+        bucket.claims[claim] = None
+    return claim
 
 
 def drop(lane: Lane) -> list[Bucket]:
@@ -63,18 +70,10 @@ def drop(lane: Lane) -> list[Bucket]:
     if claim is None:
         return []
     lane.claim = None
-    for bucket in claim.buckets[: claim.first_in + 1]:
-        was_first = bucket.claims[0] is claim
-        bucket.claims.remove(claim)
-        if was_first and bucket.claims:
-            _advance(bucket.claims[0])
+    for bucket in claim.buckets:
+        was_first = bucket.first_claim is claim
+        del bucket.claims[claim]
+        following = bucket.first_claim
+        if was_first and following is not None:
+            following.first_in += 1
     return claim.buckets
-
-
-def _advance(claim: Claim) -> None:
-    """Go on to the next line for as long as it is the first in the last one."""
-    buckets = claim.buckets
-    while claim.first_in < len(buckets) and buckets[claim.first_in].claims[0] is claim:
-        claim.first_in += 1
-        if claim.first_in < len(buckets):
-            buckets[claim.first_in].claims.append(claim)

@@ -74,6 +74,7 @@ def _bury_expired(state: State, message: Message) -> bool:
         if letters.has_expired(state, message):
             queue = message.queue
             queue.remove_leased(message)
+            state.throttle.give_back(message.spec.throttle_keys)
             letters.bury(state, message, Reason.EXPIRED)
             state.put_progress(queue.partition, [message])
             return True

@@ -106,6 +106,18 @@ class Key:
                 seen.add(id(source))
                 yield source
 
+    def some_lanes(self) -> Iterator[Lane]:
+        """Lanes with messages, the next ones first, for a look at a few; some come twice."""
+        if self.is_open:
+            yield self.head()
+        for waiter in self.waiters.values():
+            yield waiter.head()
+        for *_, source in self._fronts or ():
+            if isinstance(source, Lane) and source.is_open:
+                yield source
+        for waiter in self.waiters.values():
+            yield from waiter.some_lanes()
+
     def head(self) -> Lane:
         """The lane of the next message. There must be one."""
         if self.only_lane is not None:

@@ -33,6 +33,7 @@ class Waiter:
 
     __slots__ = (
         "_fronts",
+        "charged",
         "credited_lap",
         "deficit",
         "due_lap",
@@ -60,9 +61,10 @@ class Waiter:
         # As the ring's members have it; a waiter always looks into its heap.
         self.only_lane: Lane | None = None
         self.lane_count = 0
-        # Its messages, and for how many of them it was granted a token.
+        # Its messages, for how many of them it was granted a token, and what that has cost it.
         self.ready = 0
         self.grants = 0
+        self.charged = 0
         # Whether the key knows that it may deliver.
         self.is_open = False
         self._fronts: list[_Front] = []
@@ -75,6 +77,10 @@ class Waiter:
             if self._holds(lane) and id(lane) not in seen:
                 seen.add(id(lane))
                 yield lane
+
+    def some_lanes(self) -> Iterator[Lane]:
+        """Its lanes, roughly in turn; some come twice."""
+        return (lane for *_, lane in self._fronts if self._holds(lane))
 
     def head(self) -> Lane:
         """The lane of its next message. There must be one."""
@@ -93,14 +99,19 @@ class Waiter:
         """A lane joins with all its messages."""
         lane.waiter = self
         self.lane_count += 1
-        self.ready += len(lane.fifo)
+        self.count(len(lane.fifo))
         self.front_changed(lane)
 
     def remove(self, lane: Lane) -> None:
         """A lane leaves, with the messages that it has now."""
         lane.waiter = None
         self.lane_count -= 1
-        self.ready -= len(lane.fifo)
+        self.count(-len(lane.fifo))
+
+    def count(self, change: int) -> None:
+        """So many messages have come, or gone."""
+        self.ready += change
+        self.line.ready += change
 
     def front_changed(self, lane: Lane) -> None:
         """A lane has another first message than before."""
@@ -117,20 +128,21 @@ class Waiter:
 class Line:
     """One queue's line at one bucket."""
 
-    __slots__ = ("bucket", "granted", "queue", "ring", "waiters")
+    __slots__ = ("bucket", "granted", "queue", "ready", "ring", "waiters")
 
     def __init__(self, bucket: Bucket, queue: Queue) -> None:
         self.bucket = bucket
         self.queue = queue
         self.ring: Ring[Waiter] = Ring(queue.ring.quantum)
         self.waiters: dict[Key, Waiter] = {}
-        # Tokens granted and not yet used.
+        # Messages of those who wait, and tokens granted and not yet used.
+        self.ready = 0
         self.granted = 0
 
     @property
     def throttled_count(self) -> int:
         """Messages that wait for a token."""
-        return sum(waiter.ready - waiter.grants for waiter in self.waiters.values())
+        return self.ready - self.granted
 
     def stand(self, lane: Lane) -> None:
         """Let a lane, which is not in line anywhere, stand in this one."""
@@ -155,9 +167,9 @@ class Line:
         ring = self.ring
         given = 0
         while given < tokens and (waiter := ring.next_key()) is not None:
-            waiter.deficit -= waiter.head().spec.cost
-            # A turn's credit is counted at the weight that the key had when it began.
-            waiter.weight = waiter.key.weight
+            cost = waiter.head().spec.cost
+            waiter.deficit -= cost
+            waiter.charged += cost
             waiter.grants += 1
             self.granted += 1
             given += 1
@@ -166,16 +178,32 @@ class Line:
 
     def withdraw(self, waiter: Waiter) -> None:
         """The tokens that were granted are gone: someone else was quicker."""
-        cost = waiter.head().spec.cost
-        waiter.deficit += waiter.grants * cost
-        self.granted -= waiter.grants
-        waiter.grants = 0
+        self._take_back(waiter, waiter.grants)
         self.settle(waiter)
 
-    def spend(self, waiter: Waiter) -> None:
-        """A granted token was taken; the message leaves the lane next."""
-        waiter.grants -= 1
-        self.granted -= 1
+    def spend(self, waiter: Waiter, cost: int) -> None:
+        """A token was taken for a message of this cost: one that was granted, or out of turn.
+
+        One that was taken out of turn makes the key's next turn here come later.
+        """
+        self._take_back(waiter, min(1, waiter.grants))
+        self.ring.before_change(waiter)
+        waiter.deficit -= cost
+        self.ring.after_change(waiter)
+
+    def reweigh(self, waiter: Waiter) -> None:
+        """The key has another weight than before."""
+        self.ring.before_change(waiter)
+        waiter.weight = waiter.key.weight
+        self.ring.after_change(waiter)
+
+    def set_quantum(self, quantum: int) -> None:
+        """Let turns be of another length from now on."""
+        for waiter in self.waiters.values():
+            self.ring.before_change(waiter)
+        self.ring.quantum = quantum
+        for waiter in self.waiters.values():
+            self.ring.after_change(waiter)
 
     def settle(self, waiter: Waiter, first_before: int | None = None) -> None:
         """Restore what must hold, whatever has changed.
@@ -184,8 +212,7 @@ class Line:
         granted, and gone without messages.
         """
         if waiter.grants > waiter.ready:
-            self.granted -= waiter.grants - waiter.ready
-            waiter.grants = waiter.ready
+            self._take_back(waiter, waiter.grants - waiter.ready)
         self._settle_seat(waiter)
         if waiter.is_open != (waiter.grants > 0):
             waiter.is_open = waiter.grants > 0
@@ -199,14 +226,24 @@ class Line:
             del self.waiters[waiter.key]
             del waiter.key.waiters[self]
 
+    def _take_back(self, waiter: Waiter, grants: int) -> None:
+        if grants:
+            share = waiter.charged * grants // waiter.grants
+            waiter.charged -= share
+            waiter.deficit += share
+            waiter.grants -= grants
+            self.granted -= grants
+
     def _settle_seat(self, waiter: Waiter) -> None:
-        if waiter.ready > waiter.grants:
-            if waiter.seat is None:
-                self.ring.quantum = self.queue.ring.quantum
-                waiter.weight = waiter.key.weight
-                self.ring.join(waiter)
-        elif waiter.seat is not None:
-            self.ring.leave(waiter)
+        if waiter.ready <= waiter.grants:
+            if waiter.seat is not None:
+                self.ring.leave(waiter)
+        elif waiter.seat is None:
+            waiter.weight = waiter.key.weight
+            self.ring.join(waiter)
+        else:
+            # Its next message may be another, and what it has left.
+            self.ring.after_change(waiter)
 
 
 def _front(lane: Lane) -> _Front:

@@ -7,6 +7,7 @@ and why is decided in `settlement`, `expiry`, `delivery` and `admission`.
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fila.core.key import Key, Source
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 # So many lanes put aside in one go, which must not hold the loop.
 _ASIDE_MAX = 1000
+# So many lanes of a key looked at for its oldest message: one for each priority, and some.
+_LANES_SEEN_MAX = 300
 
 
 class Queue:
@@ -118,7 +121,7 @@ class Queue:
             lane.fifo.extend(places)
             if lane.waiter is not None:
                 self.throttle.added(lane, len(places), lane.fifo.peek())
-        key.note_weight(places[-1], spec.weight)
+        self.note_weight(key, places[-1], spec.weight)
         self._count_ready(key, len(places))
 
     def add_ready(self, message: Message) -> KeyWeight | None:
@@ -140,7 +143,7 @@ class Queue:
                 self.throttle.added(lane, 1, first)
             elif message.place < first:
                 key.front_changed(lane)
-        key.note_weight(message.place, spec.weight)
+        self.note_weight(key, message.place, spec.weight)
         self._count_ready(key, 1)
         return self._weight_record(key)
 
@@ -188,16 +191,20 @@ class Queue:
             lane = key.only_lane or key.head()
             spec = lane.spec
             cost = spec.cost
-            if spec.throttle_keys and not self.throttle.admit(self, lane):
-                aside += 1
-                continue
-            # Within a turn, what is alike goes in one step; a token is for one message.
-            if key.deficit < 2 * cost or key.only_lane is None or lane.limits:
+            # Within a turn, what is alike goes in one step.
+            if key.deficit < 2 * cost or key.only_lane is None:
                 count = 1
+            else:
+                count = min(limit, key.deficit // cost, len(lane.fifo))
+            if spec.throttle_keys:
+                count = self.throttle.admit(self, lane, count)
+                if not count:
+                    aside += 1
+                    continue
+            if count == 1:
                 place = lane.fifo.take_one()
                 picked.append((place, spec))
             else:
-                count = min(limit, key.deficit // cost, len(lane.fifo))
                 places = lane.fifo.take(count)
                 place = places[-1]
                 picked.extend([(place, spec) for place in places])
@@ -326,11 +333,6 @@ class Queue:
         places.sort()
         return places
 
-    def sequence_at(self, place: int) -> int:
-        """Whose place this is, if a ready message has it."""
-        message = self._noted.get(place)
-        return message.sequence if message else place
-
     def call_takers(self, wanted: int) -> list[Consumer]:
         """Consumers with room, first in turn first: as many as are wanted, or more room."""
         called: list[Consumer] = []
@@ -354,10 +356,14 @@ class Queue:
                 consumer.enlisted.discard(self.name)
 
     def oldest_sequence(self, key: Key) -> int:
-        """The ready message of a key with the lowest place, by its sequence; 0 for none."""
+        """The ready message of a key with the lowest place, by its sequence; 0 for none.
+
+        Of very many lanes only some are looked at: those whose turn is next are among them.
+        """
         if not key.ready:
             return 0
-        return self.sequence_at(min(lane.fifo.peek() for lane in key.lanes))
+        place = min(lane.fifo.peek() for lane in islice(key.some_lanes(), _LANES_SEEN_MAX))
+        return self.sequence_at(place)
 
     def open_source(self, key: Key, source: Source) -> None:
         """Something of a key may be delivered now."""
@@ -386,6 +392,22 @@ class Queue:
         key.front_changed(source)
         if key.seat is not None:
             self.ring.after_change(key)
+
+    def note_weight(self, key: Key, place: int, weight: int) -> None:
+        """Take in the weight of a message that is ready, wherever its key takes turns."""
+        if key.note_weight(place, weight):
+            for waiter in key.waiters.values():
+                waiter.line.reweigh(waiter)
+
+    def set_quantum(self, quantum: int) -> None:
+        """Let turns be of another length from now on."""
+        for key in self.keys.values():
+            self.ring.before_change(key)
+        self.ring.quantum = quantum
+        for key in self.keys.values():
+            self.ring.after_change(key)
+        for line in self.lines:
+            line.set_quantum(quantum)
 
     def enlist(self, consumer: Consumer) -> None:
         """Count on a consumer as one with room."""

@@ -144,7 +144,7 @@ def _restore_weight(state: State, record: KeyWeight) -> None:
     if queue is None or key is None or not (key.ready or key.delayed):
         return
     queue.ring.before_change(key)
-    key.note_weight(record.place, record.weight)
+    queue.note_weight(key, record.place, record.weight)
     queue.ring.after_change(key)
     key.mixed_weights = True
     key.stored_place = record.place

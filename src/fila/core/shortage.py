@@ -102,7 +102,7 @@ def _summed(waiting: dict[Line, int], now_ns: int) -> Throttling:
 def _holds_back(bucket: Bucket, queue: Queue, lane: Lane, now_ns: int) -> bool:
     """Whether it would refuse a lane the token for its next message; as `throttle` decides it."""
     level = bucket.level_at(now_ns)
-    claim = bucket.claims[0] if bucket.claims else None
+    claim = bucket.first_claim
     if claim is not None and claim.is_heard:
         if claim is lane.claim:
             return level < ONE
@@ -112,8 +112,9 @@ def _holds_back(bucket: Bucket, queue: Queue, lane: Lane, now_ns: int) -> bool:
     line = bucket.lines.get(queue)
     if line is None:
         return False
-    if lane.waiter is not None and lane.waiter.line is line:
-        return lane.waiter.grants == 0
+    waiter = line.waiters.get(lane.key)
+    if waiter is not None and waiter.grants:
+        return False
     return len(line.ring) > 0 or level < ONE * (1 + line.granted)
 
 

@@ -15,25 +15,30 @@ from fila.core.bucket import ONE, Bucket
 from fila.core.line import Line
 from fila.core.records import BucketLevel
 from fila.core.timers import Timers
-from fila.model import NS_PER_S
+from fila.model import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fila.core.claim import Claim
     from fila.core.lane import Lane
     from fila.core.queue import Queue
 
 # So many in one pass, which must not hold the loop.
 _BUCKETS_DUE_MAX = 1000
-_GRANTS_MAX = 1000
+_GRANTS_MAX = 2000
 # A limit that was taken away and comes back within this time finds its old level.
 KEEP_NS = 3600 * NS_PER_S
+# A claim whose queue takes nothing for so long is dropped, if others wait behind it.
+_PATIENCE_NS = NS_PER_S
+# How far the clocks may drift apart before levels are written down with the new wall time.
+_DRIFT_NS = 5 * NS_PER_MS
 
 
 @dataclass(slots=True)
 class _Retired:
     nano_tokens: int
-    until_wall_ns: int
+    until_ns: int
 
 
 class Throttle:
@@ -52,13 +57,27 @@ class Throttle:
         self._timers: Timers[Bucket] = Timers()
         self._unsettled: dict[Bucket, None] = {}
         self._retired: dict[str, _Retired] = {}
+        # Claims that are heard, and whether their queues could take something when last looked at.
+        self._heard: dict[Claim, bool] = {}
         self._now_ns = 0
         self._wall_ns = 0
+        # What lies between the clocks, for the levels that are written down.
+        self._offset_ns: int | None = None
 
     def begin_pass(self, *, now_ns: int, wall_ns: int) -> None:
-        """What time it is."""
+        """What time it is.
+
+        Where the wall clock was set forward, a restart would take that for time in which buckets
+        have filled: so their levels are written down again, with the time as it is now.
+        """
         self._now_ns = now_ns
         self._wall_ns = wall_ns
+        offset_ns = wall_ns - now_ns
+        if self._offset_ns is None or abs(offset_ns - self._offset_ns) > _DRIFT_NS:
+            self._offset_ns = offset_ns
+            self.drained.update(
+                (bucket, None) for bucket in self.buckets.values() if not bucket.is_full(now_ns)
+            )
 
     # Limits
 
@@ -70,7 +89,7 @@ class Throttle:
             self.buckets[name] = bucket
             self.version += 1
             retired = self._retired.pop(name, None)
-            if retired is not None and retired.until_wall_ns > self._wall_ns:
+            if retired is not None and retired.until_ns > self._now_ns:
                 bucket.restore(retired.nano_tokens)
         else:
             bucket.configure(rate=rate, burst=burst, now_ns=self._now_ns)
@@ -83,10 +102,10 @@ class Throttle:
         if bucket is None:
             return
         self.version += 1
-        self._retired[name] = _Retired(bucket.exact_level(self._now_ns), self._wall_ns + KEEP_NS)
+        self._retired[name] = _Retired(bucket.exact_level(self._now_ns), self._now_ns + KEEP_NS)
         self.drained[bucket] = None
-        for claim in list(bucket.claims):
-            self._drop_claim(claim.lane)
+        while bucket.first_claim is not None:
+            self._drop_claim(bucket.first_claim.lane)
         bucket.lift()
         self._schedule(bucket)
 
@@ -95,17 +114,16 @@ class Throttle:
         elapsed_ns = max(0, self._wall_ns - level.at_wall_ns)
         bucket = self.buckets.get(level.name)
         if bucket is not None:
+            # The clocks may have drifted apart, either way, and nobody has written that down.
+            elapsed_ns = max(0, elapsed_ns - 2 * _DRIFT_NS)
             bucket.restore(bucket.refilled(level.nano_tokens, elapsed_ns))
         else:
-            self._retired[level.name] = _Retired(level.nano_tokens, level.at_wall_ns + KEEP_NS)
+            until_ns = self._now_ns + KEEP_NS - elapsed_ns
+            self._retired[level.name] = _Retired(level.nano_tokens, until_ns)
 
     def forget_retired(self) -> list[str]:
         """Forget limits that were taken away long ago; which those are."""
-        old = [
-            name
-            for name, retired in self._retired.items()
-            if retired.until_wall_ns <= self._wall_ns
-        ]
+        old = [name for name, retired in self._retired.items() if retired.until_ns <= self._now_ns]
         for name in old:
             del self._retired[name]
         return old
@@ -135,32 +153,42 @@ class Throttle:
 
     # Deliveries
 
-    def admit(self, queue: Queue, lane: Lane) -> bool:
-        """Take a token from each of a lane's buckets; from none, and let it wait, if one is empty.
+    def admit(self, queue: Queue, lane: Lane, wanted: int) -> int:
+        """Take a token for each of so many messages from each of a lane's buckets; how many.
 
-        The lane is the next of a key that is in its turn.
+        The lane is the next of a key that is in its turn. If a bucket is empty, none is taken from
+        any, and the lane waits. Several are taken only where nobody stands in line.
         """
+        # Once for each message delivered: worth a few calls less.
         if lane.limits_version != self.version:
             self._look_up_limits(queue, lane)
-        lacking = [line for line in lane.limits if not self._serves(line, lane)]
-        if lacking:
-            self.aside_count += 1
-            self._put_aside(queue, lane, lacking)
-            return False
+        now_ns = self._now_ns
         for line in lane.limits:
-            if line.bucket.take():
-                self.drained[line.bucket] = None
-        if lane.waiter is not None:
-            lane.waiter.line.spend(lane.waiter)
-        if lane.claim is not None:
-            self._drop_claim(lane)
-        return True
+            bucket = line.bucket
+            held = bucket.held if bucket.at_ns == now_ns else bucket.level(now_ns)
+            if held < ONE or line.waiters or bucket.claims:
+                return int(self._admit_in_turn(queue, lane))
+            if held < wanted * ONE:
+                wanted = held // ONE
+        for line in lane.limits:
+            bucket = line.bucket
+            if bucket.take(wanted):
+                self.drained[bucket] = None
+        return wanted
+
+    def give_back(self, throttle_keys: Iterable[str]) -> None:
+        """A message for which tokens were taken in this pass is not delivered after all."""
+        for name in throttle_keys:
+            bucket = self.buckets.get(name)
+            if bucket is not None:
+                bucket.give_back()
+                self._schedule(bucket)
 
     def took(self, lane: Lane, place: int, count: int) -> None:
         """Messages left the front or the middle of a lane that stands in line."""
         waiter = lane.waiter
         assert waiter is not None
-        waiter.ready -= count
+        waiter.count(-count)
         if len(lane.fifo):
             waiter.front_changed(lane)
         else:
@@ -173,7 +201,7 @@ class Throttle:
         """Messages joined a lane that stands in line."""
         waiter = lane.waiter
         assert waiter is not None
-        waiter.ready += count
+        waiter.count(count)
         if lane.fifo.peek() != first_before:
             waiter.front_changed(lane)
             waiter.line.settle(waiter, first_before=0)
@@ -199,16 +227,18 @@ class Throttle:
 
     def wake(self) -> None:
         """Call those for whom a token has come."""
+        left = _GRANTS_MAX
         for bucket in self._timers.take_due(self._now_ns, _BUCKETS_DUE_MAX):
             bucket.due_ns = None
+            self._schedule(bucket)
             self._call_claimant(bucket)
             room = bucket.tokens(self._now_ns) - self._kept(bucket, None)
-            for line in list(bucket.lines.values()):
-                if len(line.ring) and line.grant(min(room - line.granted, _GRANTS_MAX)):
-                    self.called[line.queue] = None
-                elif not line.waiters and self.buckets.get(bucket.name) is not bucket:
-                    self._close_line(line)
-            self._schedule(bucket)
+            for line in bucket.lines.values():
+                if len(line.ring):
+                    given = line.grant(min(room - line.granted, left))
+                    if given:
+                        left -= given
+                        self.called[line.queue] = None
 
     def next_due_ns(self) -> int | None:
         """When there is something to do."""
@@ -231,9 +261,26 @@ class Throttle:
             queue.lines[line] = None
         return line
 
-    def _close_line(self, line: Line) -> None:
-        line.bucket.lines.pop(line.queue, None)
-        line.queue.lines.pop(line, None)
+    def _admit_in_turn(self, queue: Queue, lane: Lane) -> bool:
+        """The same for one message, where somebody waits or a bucket is empty."""
+        lacking = [line for line in lane.limits if not self._serves(line, lane)]
+        if lacking:
+            self.aside_count += 1
+            self._put_aside(queue, lane, lacking)
+            return False
+        cost = lane.spec.cost
+        for line in lane.limits:
+            if line.bucket.take():
+                self.drained[line.bucket] = None
+            waiter = line.waiters.get(lane.key)
+            if waiter is not None:
+                line.spend(waiter, cost)
+                if waiter is not lane.waiter:
+                    line.settle(waiter)
+                    self._schedule(line.bucket)
+        if lane.claim is not None:
+            self._drop_claim(lane)
+        return True
 
     def _serves(self, line: Line, lane: Lane) -> bool:
         """Whether a bucket has a token that is this lane's to take."""
@@ -242,11 +289,13 @@ class Throttle:
         if level < ONE:
             return False
         if bucket.claims:
-            claim = bucket.claims[0]
-            if claim is lane.claim and claim.is_heard:
+            if lane.claim is not None and lane.claim.is_heard:
                 return True
             level -= ONE * self._kept(bucket, lane)
-        if lane.waiter is not None and lane.waiter.line is line:
+        waiter = line.waiters.get(lane.key)
+        if waiter is not None and waiter.grants:
+            # What its key was granted here is for any of its lanes: if it were not, two lines could
+            # send a lane to and fro, each with a grant that waits for the other's.
             return level >= ONE
         # Nobody is overtaken: neither who waits, nor who was called and has not delivered yet.
         return not len(line.ring) and level >= ONE * (1 + line.granted)
@@ -267,10 +316,10 @@ class Throttle:
             # It was its turn here, and in vain: from now on it has a claim.
             waiter.line.leave(lane)
             line.stand(lane)
-            claims.stake(lane)
+            self._stake_claim(lane)
             self._schedule(waiter.line.bucket)
         if lane.claim is not None:
-            lane.claim.called = False
+            lane.claim.called_ns = None
             for bucket in lane.claim.buckets:
                 self._schedule(bucket)
         else:
@@ -295,30 +344,53 @@ class Throttle:
 
     def _kept(self, bucket: Bucket, lane: Lane | None) -> int:
         """How many tokens of a bucket are kept for a claim that is not this lane's."""
-        while bucket.claims:
-            claim = bucket.claims[0]
-            if claim.lane is lane or not claim.is_heard:
-                return 0
-            ready_in_ns = claim.ready_in_ns(self._now_ns)
-            if ready_in_ns is not None and claim.queue.can_take:
-                # Sooner than that, the bucket's next token will do.
-                return int(ready_in_ns <= bucket.interval_ns)
-            self._drop_claim(claim.lane)
-        return 0
+        claim = bucket.first_claim
+        if claim is None or claim.lane is lane or not claim.is_heard or not claim.queue.can_take:
+            return 0
+        ready_in_ns = claim.ready_in_ns(self._now_ns)
+        # Where a token given away now is made up for by then, it would be kept for nothing.
+        return int(ready_in_ns is not None and ready_in_ns < bucket.regain_ns(self._now_ns))
 
     def _call_claimant(self, bucket: Bucket) -> None:
-        claim = bucket.claims[0] if bucket.claims else None
-        if claim is None or not claim.is_heard or claim.called or not claim.queue.can_take:
+        """Let the lane deliver that has first call, once all its tokens are there."""
+        claim = bucket.first_claim
+        if claim is None or not claim.is_heard:
             return
-        if claim.ready_in_ns(self._now_ns) == 0:
-            claim.called = True
+        if claim.called_ns is not None:
+            self._lose_patience(claim)
+        elif claim.ready_in_ns(self._now_ns) == 0:
+            claim.called_ns = self._now_ns
             if claim.lane.waiter is not None:
                 self._free(claim.queue, claim.lane)
             self.called[claim.queue] = None
 
+    def _lose_patience(self, claim: Claim) -> None:
+        """End a claim that makes others wait while its queue takes nothing."""
+        assert claim.called_ns is not None
+        if claim.called_ns + _PATIENCE_NS <= self._now_ns and claim.has_others_behind:
+            self._drop_claim(claim.lane)
+
+    def _stake_claim(self, lane: Lane) -> None:
+        claim = claims.stake(lane)
+        if claim is not None and claim.is_heard:
+            self._heard[claim] = claim.queue.can_take
+
     def _drop_claim(self, lane: Lane) -> None:
+        if lane.claim is None:
+            return
+        self._heard.pop(lane.claim, None)
         for bucket in claims.drop(lane):
             self._schedule(bucket)
+            following = bucket.first_claim
+            if following is not None and following.is_heard:
+                self._heard[following] = following.queue.can_take
+
+    def _look_at_heard(self) -> None:
+        """Nothing is kept any more for claims whose queues have come to take nothing."""
+        for claim, could_take in self._heard.items():
+            if could_take != claim.queue.can_take:
+                self._heard[claim] = not could_take
+                self._unsettled.update(dict.fromkeys(claim.buckets))
 
     # Timers
 
@@ -328,8 +400,11 @@ class Throttle:
 
     def _settle_timers(self) -> None:
         """Look at buckets again when that is of use, and not before."""
+        self._look_at_heard()
         while self._unsettled:
             bucket, _ = self._unsettled.popitem()
+            if self.buckets.get(bucket.name) is not bucket:
+                self._close_lines(bucket)
             due_ns = self._due_ns(bucket)
             if due_ns == bucket.due_ns:
                 continue
@@ -345,8 +420,17 @@ class Throttle:
         if granted:
             wanted = min(granted) + 1 + self._kept(bucket, None)
             waits.append(bucket.ready_in_ns(self._now_ns, wanted))
-        claim = bucket.claims[0] if bucket.claims else None
-        if claim is not None and claim.is_heard and not claim.called:
-            waits.append(claim.ready_in_ns(self._now_ns))
+        claim = bucket.first_claim
+        if claim is not None and claim.is_heard:
+            if claim.called_ns is None:
+                waits.append(claim.ready_in_ns(self._now_ns))
+            elif claim.has_others_behind:
+                waits.append(claim.called_ns + _PATIENCE_NS - self._now_ns)
         known = [wait for wait in waits if wait is not None]
         return self._now_ns + min(known) if known else None
+
+    def _close_lines(self, bucket: Bucket) -> None:
+        """Forget the lines of a limit that was taken away, once nobody waits in them."""
+        for line in [line for line in bucket.lines.values() if not line.waiters]:
+            del bucket.lines[line.queue]
+            line.queue.lines.pop(line, None)

@@ -12,7 +12,7 @@ from fila.errors import InvalidArgumentError
 BAD = "\udcff"
 
 
-async def never(path: str, request: bytes, *, repeatable: bool) -> bytes:
+async def never(path: str, request: bytes, *, repeatable: bool, patient: bool = False) -> bytes:
     raise AssertionError(f"{path} was called with {request!r}, repeatable: {repeatable}")
 
 

@@ -371,7 +371,7 @@ def test_a_turn_counts_who_is_before(driver: Explained) -> None:
 
 
 def test_what_a_limit_holds_back_is_not_before_anyone(driver: Explained) -> None:
-    driver.limit("p", 0, 1)
+    driver.limit("p", 0.001, 1)
     driver.consume(credit=2)
     driver.enqueue_throttled("a", "p", count=5)
     driver.enqueue_key("a")

@@ -230,7 +230,7 @@ def test_throttle_keys_can_be_taken_away(driver: Driver) -> None:
 
 
 def test_throttle_keys_given_by_a_retry_hold_it_back(driver: Driver) -> None:
-    driver.do(c.SetConfig(tag=0, key="throttle:mail:rate", value="0"))
+    driver.do(c.SetConfig(tag=0, key="throttle:mail:rate", value="0.001"))
     driver.enqueue(spec=Spec(throttle_keys=("mail",)))
     # The bucket was full.
     driver.ack(driver.take_one())

@@ -133,7 +133,7 @@ class World:
         if bucket is None:
             self.permits.pop(name, None)
             return
-        rate, burst = Fraction(bucket.rate), Fraction(bucket.burst)
+        rate, burst = Fraction(str(bucket.rate)), Fraction(str(bucket.burst))
         if name in self.permits:
             self.permits[name].change(rate, burst, self.clock_ns)
         else:
@@ -153,7 +153,13 @@ class World:
             bucket = self.driver.scheduler._state.throttle.buckets.get(name)
             if bucket is None:
                 continue
-            kept = any(claim.is_heard and claim.lane is not lane for claim in bucket.claims)
+            claim = bucket.first_claim
+            kept = (
+                claim is not None
+                and claim.lane is not lane
+                and claim.is_heard
+                and claim.queue.can_take
+            )
             if bucket.level(self.driver.now_ns) < ONE * (1 + kept):
                 return False
         return True

@@ -1,5 +1,6 @@
 """A driver with limits, and what must hold of the books of buckets, lines and keys at any time."""
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 from fila.core import commands as c
@@ -8,7 +9,7 @@ from fila.core.key import Key
 from fila.core.line import Line
 from fila.core.queue import Queue
 from fila.model import NS_PER_S, Spec
-from tests.unit.core.driver import QUEUE, Driver
+from tests.unit.core.driver import QUEUE, Delivery, Driver
 
 
 class Throttled(Driver):
@@ -48,6 +49,24 @@ class Throttled(Driver):
         for queue in {delivery.queue for delivery in delivered}:
             self.settle(c.Action.ACK, *(each for each in delivered if each.queue == queue))
         return [delivery.key for delivery in delivered]
+
+    def flow(self, seconds: float) -> Iterator[tuple[float, Delivery]]:
+        """Let time pass from one due moment to the next: what is delivered when; all is settled."""
+        end_ns = self.now_ns + round(seconds * NS_PER_S)
+        while True:
+            delivered = self.delivered
+            self.drain()
+            yield from ((self.now_ns / NS_PER_S, each) for each in delivered)
+            if self.delivered:
+                continue
+            due_ns = self.due_ns()
+            if due_ns is None or self.now_ns + due_ns > end_ns:
+                break
+            self.now_ns += due_ns
+            self.wall_ns += due_ns
+            self.run()
+        self.wall_ns += end_ns - self.now_ns
+        self.now_ns = end_ns
 
     def tokens(self, throttle_key: str) -> float:
         """What a bucket holds."""
