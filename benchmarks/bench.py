@@ -74,11 +74,11 @@ class Bench:
         for load in (self.producer, self.consumer):
             load.run("leave", "")
 
-    def queue(self, broker: Broker) -> str:
+    def queue(self, broker: Broker, *, script: str = "") -> str:
         """A new queue."""
         self._queues += 1
         name = f"queue-{self._queues}"
-        self.producer.run("create", broker.address, queue=name)
+        self.producer.run("create", broker.address, queue=name, script=script)
         return name
 
     def fill(self, broker: Broker, queue: str, count: int, **kind: object) -> None:

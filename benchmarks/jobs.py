@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any
 
 import fila
@@ -27,9 +28,17 @@ def _job(function: Job) -> Job:
 
 
 @_job
-async def create(client: fila.AsyncClient, *, queue: str) -> None:
-    """A queue with the defaults."""
-    await client.admin.create_queue(queue)
+async def create(client: fila.AsyncClient, *, queue: str, script: str = "") -> None:
+    """A queue with the defaults, and a script for what comes in."""
+    await client.admin.create_queue(queue, on_enqueue_script=script)
+
+
+@_job
+async def hook_stats(client: fila.AsyncClient, *, queue: str) -> dict[str, Any]:
+    """What the broker counted of a queue's script."""
+    stats = (await client.admin.stats(queue)).on_enqueue
+    assert stats is not None
+    return asdict(stats)
 
 
 @_job

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from benchmarks.workloads import backlog, idle, isolation, keys, latency, throughput
+from benchmarks.workloads import backlog, hooks, idle, isolation, keys, latency, throughput
 
 Workload = Callable[[Bench], Iterator[Figure]]
 
@@ -16,6 +16,7 @@ WORKLOADS: dict[str, Workload] = {
     "W4": throughput.together,
     "W5": latency.enqueue_to_delivery,
     "W6": keys.many_against_one,
+    "W7": hooks.with_a_script,
     "W9": isolation.quiet_beside_noisy,
     "W10": keys.cardinality,
     "W11": backlog.depth_and_restart,

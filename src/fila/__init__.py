@@ -35,6 +35,7 @@ from fila.client.sync_consumer import Consumer
 from fila.client.views import (
     BrowsedMessage,
     ConsumerInfo,
+    HookStats,
     KeyStats,
     MessageState,
     QueueDescription,
@@ -64,6 +65,7 @@ __all__ = [
     "ExpiryFacts",
     "Explanation",
     "FilaError",
+    "HookStats",
     "KeyFacts",
     "KeyStats",
     "LeaseFacts",

@@ -41,7 +41,7 @@ def _wait_for(condition: str, folder: Path) -> None:
         time.sleep(0.05)
 
 
-def test_the_quiet_tenant_is_served_in_both_acts_and_sooner_in_the_fair_one(
+def test_the_fair_act_serves_the_quiet_tenant_sooner_and_a_limit_holds_up_only_what_it_limits(
     tmp_path: Path,
 ) -> None:
     finished = run([*COMMAND, *SMALL, "--json"], environment=_environment(tmp_path))
@@ -50,17 +50,22 @@ def test_the_quiet_tenant_is_served_in_both_acts_and_sooner_in_the_fair_one(
     acts = json.loads(finished.out)
     assert acts["fair"]["served"]["quiet"] == acts["unfair"]["served"]["quiet"] == 5
     assert acts["fair"]["noisy_begun_meanwhile_p99"] < acts["unfair"]["noisy_begun_meanwhile_p99"]
+    limit = acts["limit"]
+    allowed = limit["burst"] + limit["rate"] * limit["limited_span_s"]
+    assert limit["served"]["free"] == 150
+    assert 1 <= limit["served"]["limited"] <= allowed + 1
     assert not list(tmp_path.iterdir())
     assert not _brokers(tmp_path)
 
 
-def test_in_a_pipe_it_prints_lines_and_ends_with_both_waits(tmp_path: Path) -> None:
+def test_in_a_pipe_it_prints_lines_and_ends_with_what_came_of_it(tmp_path: Path) -> None:
     finished = run([*COMMAND, *SMALL], environment=_environment(tmp_path))
 
     lines = finished.out.splitlines()
     assert (finished.code, finished.err) == (0, "")
     assert "\x1b" not in finished.out
-    assert re.fullmatch(r"Quiet tenant's wait, p50/p99: fair \S+ .+; unfair \S+ .+", lines[-1])
+    assert re.fullmatch(r"Quiet tenant's wait, p50/p99: fair \S+ .+; unfair \S+ .+", lines[-2])
+    assert re.fullmatch(r"Free provider: 150 served in .+, behind 30 limited ones worth .+", lines[-1])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -88,6 +93,7 @@ def test_it_fits_a_terminal_of_80_by_24(tmp_path: Path) -> None:
     assert code == 0
     assert "1. Fair" in plain
     assert "2. Fairness off" in plain
+    assert "3. A limit" in plain
     assert max(widths) <= 80
 
 

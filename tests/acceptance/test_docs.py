@@ -11,7 +11,7 @@ from fila.server.config import Config
 from tests.acceptance.fences import Block, blocks, execute, pages, write_shims
 from tests.acceptance.processes import ROOT, run, running_broker
 
-KNOWN_LANGUAGES = {"sh", "python", "toml", "json", "text", "ini"}
+KNOWN_LANGUAGES = {"sh", "python", "toml", "json", "text", "ini", "lua"}
 RUN_LANGUAGES = {"sh", "python", "toml", "json"}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 SETTING = re.compile(r"^\| `(\w+)` \| (?:`([^`]*)`|empty) \|", re.MULTILINE)
@@ -29,6 +29,8 @@ def _pages_with_blocks() -> list[Path]:
 def test_every_command_and_example_of_a_page_runs_in_order(page: Path, tmp_path: Path) -> None:
     shims = write_shims(tmp_path)
     (tmp_path / "work").mkdir()
+    # Where a page names files of the project, it is read in a clone.
+    (tmp_path / "work" / "examples").symlink_to(ROOT / "examples")
 
     with running_broker(tmp_path) as broker:
         for block in blocks(page):
@@ -44,6 +46,15 @@ def test_blocks_have_a_language_that_says_how_to_check_them(page: Path) -> None:
 
     assert not unknown
     assert len(bare) == len(list(blocks(page))), "a block without a language"
+
+
+@pytest.mark.parametrize("page", pages(), ids=_name)
+def test_a_script_of_a_page_is_one_that_the_tests_run(page: Path) -> None:
+    scripts = {path.read_text() for path in (ROOT / "examples/hooks").glob("*.lua")}
+
+    assert not [
+        block for block in blocks(page) if block.language == "lua" and block.text not in scripts
+    ]
 
 
 @pytest.mark.parametrize("page", [*pages(), ROOT / "llms.txt"], ids=_name)

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TypedDict, TypeVar, Unpack, cast
 
 import click
+from rich.text import Text
 
 import fila
 from fila.cli.output import (
@@ -19,9 +20,11 @@ from fila.cli.output import (
     table,
 )
 from fila.cli.session import Session, takes_session
+from fila.cli.values import SCRIPT
 from fila.client.views import QueueOptions
 
 _PREVIEW_WIDTH = 40
+_SCRIPTS = ("on_enqueue_script", "on_failure_script")
 
 C = TypeVar("C", bound=Callable[..., object])
 
@@ -29,6 +32,8 @@ C = TypeVar("C", bound=Callable[..., object])
 class Settings(TypedDict):
     """The options that `create` and `update` share; None where one is not given."""
 
+    on_enqueue_script: str | None
+    on_failure_script: str | None
     visibility_timeout_ms: int | None
     max_attempts: int | None
     max_depth: int | None
@@ -36,9 +41,23 @@ class Settings(TypedDict):
     retry_backoff: float | None
     retry_delay_max_ms: int | None
     quantum: int | None
+    hook_timeout_ms: int | None
+    hook_memory_bytes: int | None
 
 
 _OPTIONS = (
+    click.option(
+        "--on-enqueue",
+        "on_enqueue_script",
+        type=SCRIPT,
+        help="Lua that sets a message's key, weight and limits; '' for none.",
+    ),
+    click.option(
+        "--on-failure",
+        "on_failure_script",
+        type=SCRIPT,
+        help="Lua that says what becomes of a nacked message; '' for none.",
+    ),
     click.option(
         "--visibility-timeout",
         "visibility_timeout_ms",
@@ -62,6 +81,20 @@ _OPTIONS = (
         help="Never longer than (300000).",
     ),
     click.option("--quantum", type=int, help="Credit of a turn (0: the server's, 1)."),
+    click.option(
+        "--hook-timeout",
+        "hook_timeout_ms",
+        type=int,
+        metavar="MS",
+        help="For one call of a script (0: the server's, 10).",
+    ),
+    click.option(
+        "--hook-memory",
+        "hook_memory_bytes",
+        type=int,
+        metavar="BYTES",
+        help="For one call of a script (0: the server's, 1 MiB).",
+    ),
 )
 
 
@@ -82,6 +115,7 @@ def queue() -> None:
 
     \b
     fila queue create orders --visibility-timeout 60000 --max-attempts 5
+    fila queue update orders --on-enqueue @tenants.lua
     fila queue list
     fila queue browse orders.dlq
     """
@@ -180,8 +214,13 @@ def inspect(session: Session, /, name: str) -> None:
     if session.output.as_json:
         session.output.document({**facts, "settings": settings})
         return
+    scripts = {key: settings.pop(key) for key in _SCRIPTS}
     rows = [(name_, _fact(value)) for name_, value in {**facts, **settings}.items()]
     console().print(table(("", ""), [(key.replace("_", " "), text) for key, text in rows]))
+    for key, source in scripts.items():
+        if source:
+            console().print(Text(f"\n{key.replace('_', ' ')}", style="bold"))
+            console().print(Text(source.strip("\n")))
 
 
 def _fact(value: Json) -> str:

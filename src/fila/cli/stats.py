@@ -27,6 +27,8 @@ _KEY_HEADINGS = (
     "oldest",
 )
 
+_HOOK_HEADINGS = ("script", "calls", "failed", "bypassed", "clamped", "median", "p99", "")
+
 
 @click.command()
 @click.argument("queue", required=False)
@@ -84,16 +86,48 @@ def _draw(found: list[tuple[str, fila.QueueStats]], *, one: bool, key_limit: int
     queues = table(_QUEUE_HEADINGS, [_queue_row(name, stats) for name, stats in found])
     if not one:
         return queues
-    stats = found[0][1]
+    name, stats = found[0]
+    return Group(queues, *_keys(name, stats, key_limit), *_hooks(stats))
+
+
+def _keys(queue: str, stats: fila.QueueStats, limit: int) -> list[RenderableType]:
     if not stats.per_key_stats:
-        return queues
-    shown = stats.per_key_stats[:key_limit]
+        return []
+    shown = stats.per_key_stats[:limit]
     keys = table(_KEY_HEADINGS, [_key_row(key) for key in shown])
     rest = stats.key_count - len(shown)
     note = f"and {number(rest)} keys more\n" if rest > 0 else ""
     if stats.ready:
-        note += f"`fila explain {printable(found[0][0])} --key KEY` says why a key waits"
-    return Group(queues, Text(""), keys, Text(note, style="dim"))
+        note += f"`fila explain {printable(queue)} --key KEY` says why a key waits"
+    return [Text(""), keys, Text(note, style="dim")]
+
+
+def _hooks(stats: fila.QueueStats) -> list[RenderableType]:
+    hooks = {"on_enqueue": stats.on_enqueue, "on_failure": stats.on_failure}
+    known = {name: hook for name, hook in hooks.items() if hook is not None}
+    if not known:
+        return []
+    rows = [_hook_row(name, hook) for name, hook in known.items()]
+    errors = [
+        Text(f"{name} failed last: {hook.last_error}", style="red")
+        for name, hook in known.items()
+        if hook.last_error
+    ]
+    return [Text(""), table(_HOOK_HEADINGS, rows), *errors]
+
+
+def _hook_row(name: str, hook: fila.HookStats) -> tuple[str | int, ...]:
+    failed = hook.timeouts + hook.out_of_memory + hook.errors + hook.bad_results
+    return (
+        name,
+        hook.calls,
+        failed,
+        hook.bypassed,
+        hook.clamped,
+        f"{hook.median_us:.0f} µs",
+        f"{hook.p99_us:.0f} µs",
+        "breaker open" if hook.breaker_open else "",
+    )
 
 
 def _queue_row(name: str, stats: fila.QueueStats) -> tuple[str | int, ...]:

@@ -1,4 +1,4 @@
-"""The kinds of values that people type: time spans, headers, payloads, moments."""
+"""The kinds of values that people type: time spans, headers, payloads, scripts, moments."""
 
 import re
 import sys
@@ -65,6 +65,21 @@ class Payload(click.ParamType[bytes]):
             self.fail(f"cannot read {text[1:]}: {error.strerror}", param, ctx)
 
 
+class Script(click.ParamType[str]):
+    """A script: the text itself, @FILE for a file's content, - for standard input."""
+
+    name = "script|@file"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """The source."""
+        try:
+            return PAYLOAD.convert(value, param, ctx).decode()
+        except UnicodeDecodeError:
+            self.fail("the script is not UTF-8 text", param, ctx)
+
+
 class Moment(click.ParamType[datetime]):
     """A point in time, as in 2030-01-31T08:00 (local) or 2030-01-31T08:00Z."""
 
@@ -85,4 +100,5 @@ class Moment(click.ParamType[datetime]):
 SPAN = Span()
 HEADER = Header()
 PAYLOAD = Payload()
+SCRIPT = Script()
 MOMENT = Moment()

@@ -23,6 +23,8 @@ class QueueOptions(TypedDict, total=False):
     retry_backoff: float
     retry_delay_max_ms: int
     quantum: int
+    hook_timeout_ms: int
+    hook_memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,28 @@ class ThrottleStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookStats:
+    """One script of a queue, since the broker started or the script was set.
+
+    Messages of calls that failed, and of calls that the open breaker saved, went on with their own
+    options.
+    """
+
+    calls: int
+    timeouts: int
+    out_of_memory: int
+    errors: int
+    bad_results: int
+    bypassed: int
+    clamped: int
+    breaker_opened: int
+    breaker_open: bool
+    last_error: str
+    median_us: float
+    p99_us: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStats:
     """What a queue holds and how it is served."""
 
@@ -89,6 +113,8 @@ class QueueStats:
     key_count: int
     per_key_stats: Sequence[KeyStats]
     per_throttle_stats: Sequence[ThrottleStats]
+    on_enqueue: HookStats | None
+    on_failure: HookStats | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +180,13 @@ def queue_stats(stats: pb.GetStatsResponse) -> QueueStats:
         key_count=stats.key_count,
         per_key_stats=tuple(map(_key_stats, stats.per_key_stats)),
         per_throttle_stats=tuple(map(_throttle_stats, stats.per_throttle_stats)),
+        on_enqueue=_hook_stats(stats.on_enqueue) if stats.HasField("on_enqueue") else None,
+        on_failure=_hook_stats(stats.on_failure) if stats.HasField("on_failure") else None,
     )
+
+
+def _hook_stats(stats: pb.HookStats) -> HookStats:
+    return HookStats(**{name: getattr(stats, name) for name in HookStats.__annotations__})
 
 
 def _key_stats(stats: pb.PerFairnessKeyStats) -> KeyStats:

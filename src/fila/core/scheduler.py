@@ -82,6 +82,10 @@ class Scheduler:
         known = self._state.queues.get(queue)
         return known is not None and known.partition.producers.may_repeat(key)
 
+    def live_leases(self, command: c.Settle) -> list[tuple[int, int]]:
+        """Which of the leases that a settle names are live, by index, and their attempts so far."""
+        return settlement.live_leases(self._state, command)
+
     def settings(self, queue: str) -> QueueSettings:
         """How a queue is set."""
         return self._state.queue(queue).settings
@@ -89,12 +93,6 @@ class Scheduler:
     def is_paused(self, queue: str) -> bool:
         """Whether a queue's deliveries are stopped."""
         return self._state.queue(queue).paused
-
-    def attempts(self, queue: str, sequences: Sequence[int]) -> list[int | None]:
-        """How often each was delivered in vain; None for what is not leased."""
-        leased = self._state.queue(queue).leased
-        found = (leased.get(sequence) for sequence in sequences)
-        return [None if message is None else message.attempts for message in found]
 
     def source_of(self, dlq: str) -> str:
         """The queue that dead letters go back to; refused if there is none."""

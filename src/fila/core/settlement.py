@@ -29,6 +29,17 @@ def settle(state: State, command: Settle) -> SettleResult:
     return SettleResult(errors)
 
 
+def live_leases(state: State, command: Settle) -> list[tuple[int, int]]:
+    """Which of the leases that are named are live, by index, and how often each was in vain."""
+    queue = state.queues.get(command.queue)
+    if queue is None:
+        return []
+    live, errors = _live(state, queue, command)
+    missing = {error.index for error in errors}
+    indices = (index for index in range(len(command.sequences)) if index not in missing)
+    return [(index, message.attempts) for index, message in zip(indices, live, strict=True)]
+
+
 def release(state: State, queue: Queue, messages: list[Message]) -> None:
     """Back to their places at once, no attempt counted."""
     for message in messages:

@@ -1,7 +1,11 @@
 """The calls of operators: queues, runtime settings, single messages, what is going on."""
 
+import asyncio
+from collections.abc import Callable
+
 from fila import ids
 from fila.core.commands import (
+    Command,
     CreateQueue,
     DeleteQueue,
     PauseQueue,
@@ -12,9 +16,10 @@ from fila.core.commands import (
     UpdateQueue,
 )
 from fila.core.records import Entry
-from fila.errors import InvalidArgumentError
-from fila.model import DLQ_SUFFIX, NS_PER_MS, is_dlq
+from fila.errors import FilaError, InvalidArgumentError
+from fila.model import DLQ_SUFFIX, NS_PER_MS, QueueSettings, is_dlq
 from fila.server.boundary import Context
+from fila.server.runner import Answer
 from fila.server.settle import checked_delay
 from fila.server.shell import Shell
 from fila.wire._pb import admin_pb2 as pb
@@ -29,6 +34,7 @@ class QueueService:
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
+        self._changing = asyncio.Lock()
 
     async def create_queue(self, data: bytes, _context: Context) -> bytes:
         """Create a queue and its dead-letter queue."""
@@ -39,33 +45,42 @@ class QueueService:
         settings = merged_settings(
             defaults, request.config, defaults=defaults, in_dlq=is_dlq(queue)
         )
-        await self._shell.runner.ask(
-            lambda answer: CreateQueue(tag=answer, queue=queue, settings=settings)
-        )
+        async with self._changing:
+            await self._apply(
+                queue,
+                settings,
+                lambda answer: CreateQueue(tag=answer, queue=queue, settings=settings),
+            )
         return pb.CreateQueueResponse(queue_id=queue).SerializeToString()
 
     async def update_queue(self, data: bytes, _context: Context) -> bytes:
         """Change the settings that the request sets."""
         request = parse(pb.UpdateQueueRequest, data)
-        queue = self._known(request.queue)
-        settings = merged_settings(
-            self._shell.scheduler.settings(queue),
-            request.config,
-            defaults=self._shell.queue_defaults,
-            in_dlq=is_dlq(queue),
-        )
-        await self._shell.runner.ask(
-            lambda answer: UpdateQueue(tag=answer, queue=queue, settings=settings)
-        )
+        # One at a time: what a request leaves unset is what the one before it has set.
+        async with self._changing:
+            queue = self._known(request.queue)
+            settings = merged_settings(
+                self._shell.scheduler.settings(queue),
+                request.config,
+                defaults=self._shell.queue_defaults,
+                in_dlq=is_dlq(queue),
+            )
+            await self._apply(
+                queue,
+                settings,
+                lambda answer: UpdateQueue(tag=answer, queue=queue, settings=settings),
+            )
         return pb.UpdateQueueResponse(config=config_of(settings)).SerializeToString()
 
     async def delete_queue(self, data: bytes, _context: Context) -> bytes:
         """Delete a queue with its dead-letter queue."""
         request = parse(pb.DeleteQueueRequest, data)
         queue, keep = self._known(request.queue), request.keep_dead_letters
-        await self._shell.runner.ask(
-            lambda answer: DeleteQueue(tag=answer, queue=queue, keep_dead_letters=keep)
-        )
+        async with self._changing:
+            await self._shell.runner.ask(
+                lambda answer: DeleteQueue(tag=answer, queue=queue, keep_dead_letters=keep),
+                then=lambda: self._shell.policy.remove(queue),
+            )
         return b""
 
     async def get_queue(self, data: bytes, _context: Context) -> bytes:
@@ -119,6 +134,18 @@ class QueueService:
         await self._shell.runner.ask(
             lambda answer: PauseQueue(tag=answer, queue=queue, paused=paused)
         )
+
+    async def _apply(
+        self, queue: str, settings: QueueSettings, command: Callable[[Answer], Command]
+    ) -> None:
+        """Compile the scripts first, so that one that is wrong lets nothing take effect."""
+        policy = self._shell.policy
+        compiled = await policy.compile(queue, settings)
+        try:
+            await self._shell.runner.ask(command, then=lambda: policy.install(compiled))
+        except FilaError:
+            policy.discard(compiled)
+            raise
 
     def _known(self, queue: str) -> str:
         check_queue_name(queue, self._shell.limits)
@@ -231,7 +258,8 @@ class ConfigService:
     async def _set(self, key: str, value: str) -> object:
         self._check_key(key)
         return await self._shell.runner.ask(
-            lambda answer: SetConfig(tag=answer, key=key, value=value)
+            lambda answer: SetConfig(tag=answer, key=key, value=value),
+            then=lambda: self._shell.policy.config_changed(key),
         )
 
     def _check_key(self, key: str) -> None:

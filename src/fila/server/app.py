@@ -23,7 +23,9 @@ from fila.server.disk import DiskWatch, floor_bytes, reclaim_when_low
 from fila.server.enqueue import EnqueueService
 from fila.server.explain import ExplainService
 from fila.server.health import Health
+from fila.server.hook_thread import HookThread
 from fila.server.log import facts
+from fila.server.policy import Policy
 from fila.server.redrive import RedriveService
 from fila.server.runner import Fsync, Runner
 from fila.server.settle import SettleService
@@ -111,6 +113,7 @@ class App:
         await stopping
         await self.runner.drain()
         self.runner.close()
+        self._shell.policy.close()
         remove_address(self.config.data_path)
         self._shell.storage.close()
 
@@ -172,10 +175,15 @@ def _shell(
         fsync_interval_ms=config.storage.fsync_interval_ms,
         on_failure=on_failure,
     )
+    policy = Policy(
+        thread=HookThread(clock), lua=config.lua, limits=config.limits, config=scheduler.config.get
+    )
+    policy.restore((name, scheduler.settings(name)) for name in scheduler.queue_names())
     floor = floor_bytes(config.storage.min_free_bytes, Path(config.data_path))
     return Shell(
         runner=runner,
         disk=DiskWatch(storage, clock, floor),
+        policy=policy,
         limits=config.limits,
         queue_defaults=config.queue_defaults,
     )

@@ -24,3 +24,8 @@ class SystemClock:
     def wall_ns(self) -> int:
         """Nanoseconds since 1970."""
         return time.time_ns()
+
+
+def thread_cpu_ns() -> int:
+    """What the calling thread has used of a processor: what a script is charged."""
+    return time.thread_time_ns()

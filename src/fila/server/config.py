@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fila.model import VISIBILITY_TIMEOUT_MIN_MS, Limits, QueueSettings
+from fila.wire.settings import HOOK_MEMORY_MAX_BYTES, HOOK_MEMORY_MIN_BYTES, HOOK_TIMEOUT_MAX_MS
 
 DEFAULT_ADDR = "127.0.0.1:5555"
 DEFAULT_DATA_DIR = "./fila-data"
@@ -45,10 +46,10 @@ class SchedulerSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LuaSection:
-    """Limits of hooks; nothing reads them yet."""
+    """What a call of a script may take, where its queue does not say; when it is left out."""
 
-    default_timeout_ms: int = _number(10, 1, 10_000)
-    default_memory_limit_bytes: int = _number(1 << 20, 1 << 10, 1 << 30)
+    default_timeout_ms: int = _number(10, 1, HOOK_TIMEOUT_MAX_MS)
+    default_memory_limit_bytes: int = _number(1 << 20, HOOK_MEMORY_MIN_BYTES, HOOK_MEMORY_MAX_BYTES)
     circuit_breaker_threshold: int = _number(3, 1, 1000)
     circuit_breaker_cooldown_ms: int = _number(10_000, 1, _DAY_MS)
 

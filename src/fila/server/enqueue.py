@@ -1,9 +1,17 @@
 """The calls that store messages."""
 
+from collections.abc import Awaitable, Sequence
+from functools import partial
+from typing import cast
+
 from fila.core.commands import Enqueue
-from fila.model import Outcome, ProducerSequence
+from fila.core.effects import Reply
+from fila.hooks.calls import HookKind
+from fila.model import EnqueueDecision, Outcome, ProducerSequence
 from fila.server.boundary import Context
-from fila.server.runner import Answer
+from fila.server.hook_line import Call, Decision, HookLine, Job
+from fila.server.rulings import Rulings, calls_of
+from fila.server.runner import Answer, Reserved
 from fila.server.shell import Shell
 from fila.wire import reply
 from fila.wire._pb import service_pb2 as pb
@@ -19,6 +27,7 @@ class EnqueueService:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._intake = Intake(shell.limits)
+        self._rulings = Rulings()
 
     async def enqueue(self, data: bytes, _context: Context) -> bytes:
         """Store one message."""
@@ -55,20 +64,50 @@ class EnqueueService:
     async def _store(
         self, queue: str, columns: Columns, producer: ProducerSequence | None, size: int
     ) -> Outcome:
-        def command(answer: Answer) -> Enqueue:
-            return Enqueue(
-                tag=answer,
-                queue=queue,
-                bodies=columns.bodies,
-                specs=columns.specs,
-                timings=columns.timings,
-                refused=tuple(columns.refused),
-                producer=producer,
-            )
-
-        outcome = await self._shell.runner.ask(command, size)
+        runner = self._shell.runner
+        command = partial(_command, queue, columns, producer)
+        line = self._shell.policy.line(queue, HookKind.ON_ENQUEUE)
+        if line is None:
+            outcome = await runner.ask(command, size)
+        else:
+            line.admit(queue, len(columns.items), size)
+            outcome = await self._decide(line, columns, runner.reserve(command, size))
         assert isinstance(outcome, Outcome)
         return outcome
+
+    def _decide(
+        self, line: HookLine, columns: Columns, reserved: Reserved[Enqueue]
+    ) -> Awaitable[Reply]:
+        """Ask the script about each message before the command goes to the core."""
+
+        def prepare() -> Sequence[Call] | None:
+            # Once asked about, messages are stored even if the caller has gone: it will repeat the
+            # call, and be given this outcome instead of the script's time once more.
+            if reserved.is_abandoned:
+                return None
+            return [] if self._shell.runner.is_answered(reserved.command) else calls_of(columns)
+
+        def done(decisions: Sequence[Decision | None]) -> None:
+            self._rulings.apply(columns, cast("Sequence[EnqueueDecision | None]", decisions))
+            reserved.submit()
+
+        job = Job(prepare=prepare, done=done, count=len(columns.items), size=reserved.size)
+        self._shell.policy.submit(line, job)
+        return reserved.reply()
+
+
+def _command(
+    queue: str, columns: Columns, producer: ProducerSequence | None, answer: Answer
+) -> Enqueue:
+    return Enqueue(
+        tag=answer,
+        queue=queue,
+        bodies=columns.bodies,
+        specs=columns.specs,
+        timings=columns.timings,
+        refused=tuple(columns.refused),
+        producer=producer,
+    )
 
 
 def _producer(request: pb.EnqueueRequest | pb.EnqueueBatchRequest) -> ProducerSequence | None:

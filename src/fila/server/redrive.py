@@ -7,17 +7,20 @@ meanwhile is not taken a second time. Whoever called may go away: what has moved
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import cast
 
 from fila.core.backlog import Backlog
 from fila.core.commands import Redrive
 from fila.core.effects import RedriveResult
 from fila.core.records import Entry
 from fila.errors import ExhaustedError
-from fila.model import Limits, Timing
+from fila.hooks.calls import EnqueueCall, HookKind
+from fila.model import EnqueueDecision, Limits, Timing
 from fila.server.boundary import Context
+from fila.server.hook_line import Call
+from fila.server.rulings import Rulings
 from fila.server.runner import Answer
 from fila.server.shell import Shell
 from fila.wire._pb import admin_pb2 as pb
@@ -35,32 +38,16 @@ _UNLIMITED = Limits(key_bytes_max=1 << 31, throttle_keys_max=1 << 31)
 _READ_AT_ONCE = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Returning:
-    """A dead letter that is about to be enqueued again, as `on_enqueue` may see it."""
-
-    headers: Mapping[str, str]
-    payload_size: int
-    # What its own options say. Its delay is over; its time to live starts anew.
-    wishes: Wishes
-
-
-# Turns the messages that return to a queue into what each of them asks for from now on.
-Decide: TypeAlias = Callable[[str, Sequence[Returning]], Awaitable[Sequence[Wishes]]]
-
-
-async def own_options(_queue: str, returning: Sequence[Returning]) -> Sequence[Wishes]:
-    """What the messages themselves ask for."""
-    return [message.wishes for message in returning]
-
-
 @dataclass(slots=True)
 class _Chunk:
     """Dead letters of one write, as columns."""
 
     entries: list[Entry] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
-    returning: list[Returning] = field(default_factory=list)
+    # What their own options say. A delay is over; a time to live starts anew.
+    wishes: list[Wishes] = field(default_factory=list)
+    # As the script of the source queue is asked about them.
+    calls: list[Call] = field(default_factory=list)
     size: int = 0
     # Whether nothing is left behind it.
     is_last: bool = False
@@ -69,9 +56,9 @@ class _Chunk:
 class RedriveService:
     """Redrive."""
 
-    def __init__(self, shell: Shell, decide: Decide = own_options) -> None:
+    def __init__(self, shell: Shell) -> None:
         self._shell = shell
-        self._decide = decide
+        self._rulings = Rulings()
         self._options = OptionReader(_UNLIMITED)
 
     async def redrive(self, data: bytes, _context: Context) -> bytes:
@@ -126,17 +113,25 @@ class RedriveService:
             if stored is not None:
                 chunk.entries.append(entry)
                 chunk.places.append(place)
-                chunk.returning.append(self._returning(stored))
+                self._ask_for(stored, chunk)
                 chunk.size += len(stored)
 
-    def _returning(self, stored: bytes) -> Returning:
+    def _ask_for(self, stored: bytes, chunk: _Chunk) -> None:
         message = Message.FromString(stored)
         spec, timing = self._options.read(message.options)
-        return Returning(
-            headers=message.headers,
-            payload_size=len(message.payload),
-            wishes=(spec, Timing(ttl_ms=timing.ttl_ms) if timing else None),
-        )
+        chunk.wishes.append((spec, Timing(ttl_ms=timing.ttl_ms) if timing else None))
+        chunk.calls.append(EnqueueCall(message.headers, len(message.payload)))
+
+    async def _decide(self, source: str, chunk: _Chunk) -> Sequence[Wishes]:
+        """What the messages ask for from now on: the script's word, else their own."""
+        line = self._shell.policy.line(source, HookKind.ON_ENQUEUE)
+        if line is None:
+            return chunk.wishes
+        decisions = await self._shell.policy.ask(line, chunk.calls)
+        return [
+            self._rulings.rule(*wishes, cast("EnqueueDecision | None", decision))
+            for wishes, decision in zip(chunk.wishes, decisions, strict=True)
+        ]
 
     async def _move_chunk(self, dlq: str, source: str, partition: int, chunk: _Chunk) -> int:
         if not chunk.entries:
@@ -144,7 +139,7 @@ class RedriveService:
             await asyncio.sleep(0)
             return 0
         self._shell.disk.admit(chunk.size)
-        wishes = await self._decide(source, chunk.returning)
+        wishes = await self._decide(source, chunk)
         timings = {index: timing for index, (_, timing) in enumerate(wishes) if timing is not None}
 
         def command(answer: Answer) -> Redrive:

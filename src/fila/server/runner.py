@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from functools import partial
-from typing import Protocol, TypeAlias, cast
+from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 
 from fila.core.commands import (
     Action,
@@ -28,7 +28,7 @@ from fila.core.commands import (
 from fila.core.effects import Closed, Delivery, Reply
 from fila.core.gate import Gate, Released
 from fila.core.scheduler import Scheduler
-from fila.errors import ExhaustedError, FilaError, QueueNotFoundError, ShuttingDownError
+from fila.errors import ExhaustedError, FilaError, ShuttingDownError
 from fila.model import NS_PER_MS, Limits
 from fila.server.clock import Clock
 from fila.storage.port import Storage
@@ -46,6 +46,7 @@ _TIMER_MIN_S = 0.001
 _TIMER_MAX_S = 3600.0
 
 Answer: TypeAlias = Callable[[Reply], None]
+C = TypeVar("C", bound=Command)
 _UNANSWERED = (OpenConsumer, SetCredit, CloseConsumer)
 
 
@@ -55,6 +56,29 @@ class Fsync(Enum):
     ALWAYS = "always"
     INTERVAL = "interval"
     NEVER = "never"
+
+
+class Reserved(Generic[C]):
+    """A command that was admitted and is handed over later, when it is decided in full."""
+
+    def __init__(self, runner: "Runner", make: Callable[[Answer], C], size: int = 0) -> None:
+        self._runner = runner
+        self._future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.command = make(partial(_resolve, self._future))
+        self.size = size
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether nobody waits for the reply any more."""
+        return self._future.cancelled()
+
+    def submit(self) -> None:
+        """Hand it over; it is not refused any more."""
+        self._runner.enter(self.command, self.size)
+
+    async def reply(self) -> Reply:
+        """Wait for its reply; an error is raised."""
+        return _raised(await self._future)
 
 
 class Sink(Protocol):
@@ -123,23 +147,43 @@ class Runner:
 
         Settles, and what only concerns an open stream, are never refused.
         """
-        answered = not isinstance(command, _UNANSWERED)
-        if answered and not isinstance(command, Settle):
+        if not isinstance(command, (*_UNANSWERED, Settle)):
             self._admit(size)
-        self._unanswered += answered
+        self.enter(command, size)
+
+    def enter(self, command: Command, size: int = 0) -> None:
+        """The same for a command that was admitted before."""
+        self._unanswered += not isinstance(command, _UNANSWERED)
         self._inbox.append((command, size))
         self._inbox_bytes += size
         if not self._can_wait(command):
             self.wake()
 
-    async def ask(self, make: Callable[[Answer], Command], size: int = 0) -> Reply:
-        """Hand over a command and wait for its reply; an error is raised."""
+    async def ask(
+        self,
+        make: Callable[[Answer], Command],
+        size: int = 0,
+        *,
+        then: Callable[[], None] | None = None,
+    ) -> Reply:
+        """Hand over a command and wait for its reply; an error is raised.
+
+        `then` is called when it was carried out, whether or not the caller still waits by then.
+        """
         future: asyncio.Future[Reply] = self._loop.create_future()
-        self.submit(make(partial(_resolve, future)), size)
-        reply = await future
-        if isinstance(reply, FilaError):
-            raise reply
-        return reply
+        answer = partial(_resolve, future)
+        self.submit(make(answer if then is None else partial(_follow, then, answer)), size)
+        return _raised(await future)
+
+    def reserve(self, make: Callable[[Answer], C], size: int = 0) -> Reserved[C]:
+        """Admit a command now that will be handed over later."""
+        self._admit(size)
+        return Reserved(self, make, size)
+
+    def is_answered(self, command: Enqueue) -> bool:
+        """Whether an enqueue is the repeat of one that has its outcome already."""
+        self._look_up_outcome(command)
+        return command.known is not None
 
     def attach(self, sink: Sink) -> int:
         """Give a new consumer's number to a sink."""
@@ -258,13 +302,15 @@ class Runner:
     def _look_up_outcomes(self, commands: Sequence[Command]) -> None:
         """Only now can a repeat be told from a first call: the pass before has been written."""
         for command in commands:
-            if isinstance(command, Enqueue) and command.producer is not None:
-                try:
-                    if self.scheduler.needs_lookup(command.queue, command.producer):
-                        partition = self.scheduler.partition_of(command.queue)
-                        command.known = self.storage.read_outcome(partition, command.producer)
-                except QueueNotFoundError:
-                    continue
+            if isinstance(command, Enqueue):
+                self._look_up_outcome(command)
+
+    def _look_up_outcome(self, command: Enqueue) -> None:
+        queue, producer = command.queue, command.producer
+        command.known = None
+        if producer is not None and self.scheduler.needs_lookup(queue, producer):
+            partition = self.scheduler.partition_of(queue)
+            command.known = self.storage.read_outcome(partition, producer)
 
     def _let_out(self, released: Released) -> None:
         for tag, reply in released.replies:
@@ -361,6 +407,18 @@ def _resolve(future: "asyncio.Future[Reply]", reply: Reply) -> None:
     # The caller may have gone meanwhile.
     if not future.done():
         future.set_result(reply)
+
+
+def _follow(then: Callable[[], None], answer: Answer, reply: Reply) -> None:
+    if not isinstance(reply, FilaError):
+        then()
+    answer(reply)
+
+
+def _raised(reply: Reply) -> Reply:
+    if isinstance(reply, FilaError):
+        raise reply
+    return reply
 
 
 def _ignore(_reply: Reply) -> None:

@@ -14,6 +14,7 @@ from fila.errors import (
 )
 from fila.model import DELAY_MAX_MS
 from fila.server.boundary import Context
+from fila.server.failures import Failures
 from fila.server.runner import Answer
 from fila.server.shell import Shell
 from fila.wire import reply as wire
@@ -83,6 +84,7 @@ class SettleService:
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
+        self._failures = Failures(shell)
 
     async def ack(self, data: bytes, _context: Context) -> bytes:
         """Settle one delivery as done."""
@@ -128,7 +130,7 @@ class SettleService:
             except FilaError as error:
                 batch.refuse(index, error)
             else:
-                self._shell.runner.submit(command)
+                self._failures.submit(command)
         return batch
 
     def _checked_count(self, settlement: pb.Settlement) -> int:
@@ -216,7 +218,7 @@ class SettleService:
                 dead_letter=dead_letter,
             )
 
-        result = await self._shell.runner.ask(command)
+        result = await self._failures.ask(command)
         if isinstance(result, SettleResult) and result.errors:
             raise LeaseNotFoundError(queue)
 

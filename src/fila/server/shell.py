@@ -7,6 +7,7 @@ from fila.core.scheduler import Scheduler
 from fila.errors import FilaError, InvalidArgumentError
 from fila.model import DEFAULT_CREDIT, Limits, QueueSettings
 from fila.server.disk import DiskWatch
+from fila.server.policy import Policy
 from fila.server.runner import Runner
 from fila.storage.port import Storage
 
@@ -24,6 +25,7 @@ class Shell:
 
     runner: Runner
     disk: DiskWatch
+    policy: Policy
     limits: Limits
     queue_defaults: QueueSettings
     streams: set[Stream] = field(default_factory=set)

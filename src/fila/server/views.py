@@ -1,11 +1,13 @@
 """The calls that look: statistics, consumers, and messages page by page."""
 
 import asyncio
+from dataclasses import asdict
 from itertools import islice
 
 from fila.core.records import Entry, Progress, Status
 from fila.core.views import ConsumerView, KeyStats
 from fila.errors import InvalidArgumentError
+from fila.hooks.calls import HookKind
 from fila.model import NS_PER_MS, is_dlq
 from fila.server.boundary import Context
 from fila.server.shell import Shell
@@ -54,6 +56,10 @@ class ViewService:
             paused=summary.paused,
             key_count=stats.key_count,
         )
+        for kind in HookKind:
+            hook = self._shell.policy.stats(queue, kind, now_ns=self._shell.runner.clock.now_ns())
+            if hook is not None:
+                getattr(response, kind.value).CopyFrom(pb.HookStats(**asdict(hook)))
         partition = self._shell.scheduler.partition_of(queue)
         for key in stats.keys:
             response.per_key_stats.append(_key_stats(key, self._waiting_ms(partition, key)))

@@ -23,6 +23,8 @@ class Columns:
     """The accepted items of a call, and those that were refused by their place in it."""
 
     bodies: list[bytes] = field(default_factory=list)
+    # As they were parsed; `bodies` has their bytes.
+    items: "list[pb.EnqueueItem | pb.EnqueueRequest]" = field(default_factory=list)
     specs: list[Spec] = field(default_factory=list)
     # By position in the columns.
     timings: dict[int, Timing] = field(default_factory=dict)
@@ -85,6 +87,7 @@ class Intake:
             columns.specs.append(spec)
         else:
             columns.specs.append(self._options.plain)
+        columns.items.append(item)
         columns.bodies.append(body)
 
     def _check_name(self, name: str) -> None:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from fila.errors import InvalidArgumentError, PreconditionError
+from fila.errors import InvalidArgumentError
 from fila.model import (
     DELAY_MAX_MS,
     VISIBILITY_TIMEOUT_MIN_MS,
@@ -14,9 +14,23 @@ from fila.wire._pb import admin_pb2 as pb
 _MAX_DEPTH_MAX = 1 << 62
 _BACKOFF_MAX = 1000.0
 _QUANTUM_MAX = 1_000_000
+# What one call of a script may take; the broker goes through other queues' scripts meanwhile.
+HOOK_TIMEOUT_MAX_MS = 1000
+HOOK_MEMORY_MIN_BYTES = 64 * 1024
+HOOK_MEMORY_MAX_BYTES = 256 * 1024 * 1024
 _SCRIPTS = ("on_enqueue_script", "on_failure_script")
-_PLAIN = ("max_attempts", "max_depth", "retry_delay_ms", "retry_delay_max_ms", "quantum")
+_PLAIN = (
+    "max_attempts",
+    "max_depth",
+    "retry_delay_ms",
+    "retry_delay_max_ms",
+    "quantum",
+    "hook_timeout_ms",
+    "hook_memory_bytes",
+)
 _HIGHEST = {
+    "hook_timeout_ms": HOOK_TIMEOUT_MAX_MS,
+    "hook_memory_bytes": HOOK_MEMORY_MAX_BYTES,
     "max_depth": _MAX_DEPTH_MAX,
     "retry_delay_ms": DELAY_MAX_MS,
     "retry_delay_max_ms": DELAY_MAX_MS,
@@ -28,12 +42,13 @@ def merged_settings(
     settings: QueueSettings, config: pb.QueueConfig, *, defaults: QueueSettings, in_dlq: bool
 ) -> QueueSettings:
     """The settings with what the config sets; what it leaves unset stays."""
-    _check_scripts(config)
     if in_dlq and config.HasField("max_attempts") and config.max_attempts:
         raise InvalidArgumentError("a dead-letter queue has no max_attempts; leave it unset")
-    changes: dict[str, int | float] = {
+    changes: dict[str, int | float | str] = {
         name: _checked(config, name) for name in _PLAIN if config.HasField(name)
     }
+    # Whether a script is one is for those to say who compile it.
+    changes |= {name: getattr(config, name) for name in _SCRIPTS if config.HasField(name)}
     if config.HasField("visibility_timeout_ms"):
         changes["visibility_timeout_ms"] = _visibility_timeout_ms(
             config.visibility_timeout_ms, defaults
@@ -57,15 +72,9 @@ def config_of(settings: QueueSettings) -> pb.QueueConfig:
         retry_backoff=settings.retry_backoff,
         retry_delay_max_ms=settings.retry_delay_max_ms,
         quantum=settings.quantum,
+        hook_timeout_ms=settings.hook_timeout_ms,
+        hook_memory_bytes=settings.hook_memory_bytes,
     )
-
-
-def _check_scripts(config: pb.QueueConfig) -> None:
-    for name in _SCRIPTS:
-        if getattr(config, name):
-            raise PreconditionError(
-                f"{name} is set, but this broker cannot run scripts yet; leave it unset"
-            )
 
 
 def _checked(config: pb.QueueConfig, name: str) -> int:
@@ -73,6 +82,10 @@ def _checked(config: pb.QueueConfig, name: str) -> int:
     highest = _HIGHEST.get(name)
     if highest is not None and value > highest:
         raise InvalidArgumentError(f"{name} is {value}; it must be at most {highest}")
+    if name == "hook_memory_bytes" and 0 < value < HOOK_MEMORY_MIN_BYTES:
+        raise InvalidArgumentError(
+            f"{name} is {value}; it must be 0 for the server's, or at least {HOOK_MEMORY_MIN_BYTES}"
+        )
     return value
 
 

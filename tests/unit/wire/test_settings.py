@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fila.errors import InvalidArgumentError, PreconditionError
+from fila.errors import InvalidArgumentError
 from fila.model import QueueSettings
 from fila.wire._pb.admin_pb2 import QueueConfig
 from fila.wire.settings import config_of, merged_settings
@@ -48,6 +48,9 @@ def test_settings_survive_the_way_to_the_wire_and_back() -> None:
         (QueueConfig(retry_delay_ms=1 << 63), "retry_delay_ms"),
         (QueueConfig(max_depth=1 << 63), "max_depth"),
         (QueueConfig(quantum=1_000_001), "quantum"),
+        (QueueConfig(hook_timeout_ms=1001), "hook_timeout_ms"),
+        (QueueConfig(hook_memory_bytes=1 << 29), "hook_memory_bytes"),
+        (QueueConfig(hook_memory_bytes=1000), "hook_memory_bytes is 1000; it must be 0"),
     ],
 )
 def test_values_out_of_range_are_refused(config: QueueConfig, word: str) -> None:
@@ -61,9 +64,11 @@ def test_a_dead_letter_queue_has_no_max_attempts() -> None:
         merged(QueueConfig(max_attempts=5), in_dlq=True)
 
 
-@pytest.mark.parametrize(
-    "config", [QueueConfig(on_enqueue_script="x"), QueueConfig(on_failure_script="x")]
-)
-def test_scripts_are_refused_rather_than_ignored(config: QueueConfig) -> None:
-    with pytest.raises(PreconditionError, match="scripts"):
-        merged(config)
+def test_a_script_is_set_and_taken_away_by_an_empty_one() -> None:
+    settings = merged(QueueConfig(on_enqueue_script="x", on_failure_script="y"))
+    without = merged_settings(
+        settings, QueueConfig(on_enqueue_script=""), defaults=DEFAULTS, in_dlq=False
+    )
+
+    assert (settings.on_enqueue_script, settings.on_failure_script) == ("x", "y")
+    assert (without.on_enqueue_script, without.on_failure_script) == ("", "y")

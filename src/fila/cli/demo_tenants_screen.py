@@ -1,12 +1,11 @@
-"""What the demo shows: bars and a strip on a terminal, a line a second elsewhere."""
+"""What the demo shows of the tenants: bars and a strip on a terminal, a line a second elsewhere."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from fila.cli.demo_act import NOISY, QUIET, TENANTS, Act, Tally
+from fila.cli.demo_tenants import NOISY, QUIET, TENANTS, Act, Tally
 from fila.cli.output import duration, number
 
-WIDTH = 78
 _BAR = 34
 _STRIP = 72
 _STYLES = {NOISY: "yellow", QUIET: "bold green"}
@@ -14,15 +13,28 @@ _SIGNS = {NOISY: "·", QUIET: "█"}
 _PLAIN_SIGNS = {NOISY: ".", QUIET: "#"}
 
 
-def title(act: Act) -> str:
-    """What the act is about."""
-    if act.fair:
-        return "1. Fair: each tenant has its own fairness key"
-    return "2. Fairness off: both tenants share one key"
+class TenantScreen:
+    """Shows an act as it stands."""
+
+    def __init__(self, act: Act) -> None:
+        self._act = act
+
+    def title(self) -> str:
+        """What the act is about."""
+        if self._act.fair:
+            return "1. Fair: each tenant has its own fairness key"
+        return "2. Fairness off: both tenants share one key"
+
+    def drawing(self, *, signs: bool) -> RenderableType:
+        """For a terminal; `signs` says whether it has more than ASCII."""
+        return _drawing(self._act, self.title(), signs=signs)
+
+    def line(self) -> str:
+        """For a pipe."""
+        return _line(self._act)
 
 
-def drawing(act: Act, *, signs: bool = True) -> RenderableType:
-    """The act as it stands; `signs` says whether the terminal has more than ASCII."""
+def _drawing(act: Act, title: str, *, signs: bool) -> RenderableType:
     plan, tally = act.plan, act.tally
     setting = Text(
         f"   {plan.handlers} handlers, {plan.work_s * 1000:g} ms of work for each message; "
@@ -32,7 +44,7 @@ def drawing(act: Act, *, signs: bool = True) -> RenderableType:
     marks = _SIGNS if signs else _PLAIN_SIGNS
     bars = [_bar(act, tenant, marks) for tenant in TENANTS]
     return Group(
-        Text(title(act), style="bold"), setting, Text(""), *bars, Text(""), *_strip(tally, marks)
+        Text(title, style="bold"), setting, Text(""), *bars, Text(""), *_strip(tally, marks)
     )
 
 
@@ -62,10 +74,10 @@ def _strip(tally: Tally, marks: dict[str, str]) -> list[Text]:
         for tenant in recent[start : start + _STRIP]:
             row.append(marks[tenant], style=_STYLES[tenant])
         rows.append(row)
-    return [about, *rows, Text(f"   the quiet tenant's wait: {waits(tally)}"), Text("")]
+    return [about, *rows, Text(f"   the quiet tenant's wait: {_waits(tally)}"), Text("")]
 
 
-def waits(tally: Tally) -> str:
+def _waits(tally: Tally) -> str:
     """The quiet tenant's wait, as far as it is known."""
     middle, high = tally.wait_ms(0.5), tally.wait_ms(0.99)
     if middle is None or high is None:
@@ -73,14 +85,13 @@ def waits(tally: Tally) -> str:
     return f"p50 {duration(middle)}, p99 {duration(high)}"
 
 
-def line(act: Act) -> str:
-    """The act in one line, for a pipe."""
+def _line(act: Act) -> str:
     tally = act.tally
     counts = ", ".join(
         f"{tenant} {number(tally.served[tenant])} served {number(tally.waiting(tenant))} waiting"
         for tenant in TENANTS
     )
-    return f"{'fair  ' if act.fair else 'unfair'}  {counts}; quiet's wait: {waits(tally)}"
+    return f"{'fair  ' if act.fair else 'unfair'}  {counts}; quiet's wait: {_waits(tally)}"
 
 
 def verdict(fair: Tally, unfair: Tally) -> str:
