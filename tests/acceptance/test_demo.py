@@ -65,7 +65,9 @@ def test_in_a_pipe_it_prints_lines_and_ends_with_what_came_of_it(tmp_path: Path)
     assert (finished.code, finished.err) == (0, "")
     assert "\x1b" not in finished.out
     assert re.fullmatch(r"Quiet tenant's wait, p50/p99: fair \S+ .+; unfair \S+ .+", lines[-2])
-    assert re.fullmatch(r"Free provider: 150 served in .+, behind 30 limited ones worth .+", lines[-1])
+    assert re.fullmatch(
+        r"Free provider: 150 served in .+, behind 30 limited ones worth .+", lines[-1]
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
