@@ -82,6 +82,14 @@ def test_a_changed_message_is_at_home_where_it_is_now(store: Storage) -> None:
     assert parsed(store, 2).metadata.queue_id == "orders.dlq"
 
 
+def test_a_dead_letters_own_bytes_name_the_queue_that_it_came_from(store: Storage) -> None:
+    store.write([*put_queue(), put_messages([body(b"")])])
+
+    store.write([PutSpecs(1, [respecced(1, Spec("new"), DEAD)])])
+
+    assert parsed(store, 1).metadata.queue_id == "orders"
+
+
 def test_times_and_spec_may_change_in_one_batch_in_either_order(store: Storage) -> None:
     store.write([*put_queue(), put_messages([body(b"")] * 2)])
     new = Spec("new")

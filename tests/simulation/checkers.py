@@ -15,7 +15,9 @@ from itertools import pairwise
 from fila import ids
 from fila.core.records import Entry, Progress, Status
 from fila.core.scheduler import Scheduler
+from fila.model import is_dlq
 from fila.storage.port import Storage
+from fila.wire.envelope import metadata_part
 from tests.simulation.books import Msg, Part, Place, Shelf, Stage
 from tests.simulation.model import Dealt, Model, Taker
 from tests.simulation.violation import ViolationError, require
@@ -274,6 +276,8 @@ class Disk:
             self._judge_row(part, msg, entry, progress)
             whole = item_body(msg.item) in stored
             require(whole, "disk", "the bytes of", msg, "are another's")
+            tells = metadata_part(msg.spec, _home(part, msg)) in stored
+            require(tells, "disk", "the bytes of", msg, "tell something else")
             if msg.stage is Stage.READY:
                 place = progress.place if progress else entry.sequence
                 lane = (msg.queue, msg.spec.fairness_key)
@@ -309,6 +313,12 @@ class Disk:
         if msg.stage is Stage.DELAYED:
             delay = (progress.wall_timed, progress.due_wall_ns) == (msg.wall_timed, msg.due_wall)
             require(delay, "disk", progress, "of", msg)
+
+
+def _home(part: Part, msg: Msg) -> str:
+    """The queue that a message belongs to, also while it is dead."""
+    shelf = part.dlq if part.main is None or (is_dlq(msg.queue) and not msg.reason) else part.main
+    return shelf.name if shelf else ""
 
 
 def partition_of(message_id: tuple[int, int] | None) -> int:

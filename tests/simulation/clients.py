@@ -1,4 +1,4 @@
-"""Those who use the broker, with what they know: producers, consumers, an operator.
+"""Those who use the broker, with what they know: producers and consumers.
 
 A `Call` is the tag of a command: it brings the reply home, if it is not lost on the way.
 """
@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING
 from fila import ids
 from fila.core import commands as c
 from fila.core.effects import Delivery, Reply, SettleResult
-from fila.core.records import Entry
-from fila.model import NS_PER_MS, NS_PER_S, ItemError, Outcome, ProducerSequence, Spec, Timing
-from tests.simulation.books import Part
+from fila.model import (
+    NS_PER_S,
+    FailureDecision,
+    ItemError,
+    Outcome,
+    ProducerSequence,
+    Spec,
+    Timing,
+)
+from tests.simulation.books import Part, Place
 from tests.simulation.checkers import item_body
-from tests.simulation.shapes import HOUR_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +45,8 @@ class Call:
     generation: int = 0
     # Where the messages of an enqueue went.
     part: Part | None = None
+    # Where those of a redrive were when they were looked up.
+    places: Sequence[Place] = ()
 
     def __repr__(self) -> str:
         return self.what
@@ -141,16 +149,6 @@ class Producer:
                 low = ids.id_low(sequence, partition)
                 self.world.ledger.accepted(item, (reply.id_high, low) if partition else None)
                 sequence += 1
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A message that an operator looked up, maybe in vain."""
-
-    queue: str
-    sequence: int
-    partition: int
-    entry: Entry | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,12 +306,16 @@ class Consumer:
     def _nack(self, chosen: Sequence[Held]) -> None:
         rng = self.world.rng
         delay = rng.choice((None, None, 0, 5, 2000, 100_000))
+        decisions = None
+        if rng.random() < self.world.shape.decisions:
+            decisions = [self.world.palette.decision() for _ in chosen]
         self._settle(
             chosen,
             c.Action.NACK,
             error=f"error {rng.randrange(100)}",
             delay_ms=delay,
             dead_letter=rng.random() < 0.15,
+            decisions=decisions,
         )
 
     def _release(self, chosen: Sequence[Held]) -> None:
@@ -328,6 +330,7 @@ class Consumer:
         error: str = "",
         delay_ms: int | None = None,
         dead_letter: bool = False,
+        decisions: Sequence[FailureDecision | None] | None = None,
     ) -> None:
         world = self.world
         queue = chosen[0].queue
@@ -354,114 +357,10 @@ class Consumer:
                 error=error,
                 delay_ms=delay_ms,
                 dead_letter=dead_letter,
+                decisions=decisions,
             )
         )
 
     def _forget(self) -> None:
         self.old.extend(self.held)
         self.held.clear()
-
-
-class Operator:
-    """Creates, changes, empties and deletes."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self._actions = (
-            (self._create, 6),
-            (self._update, 4),
-            (self._pause, 4),
-            (self._purge, 2),
-            (self._delete, 2),
-            (self._remove, 5),
-            (self._reschedule, 5),
-            (self._configure, 2),
-        )
-
-    def act(self) -> None:
-        """Do one of those things."""
-        actions, weights = zip(*self._actions, strict=True)
-        chosen: Callable[[], None] = self.world.rng.choices(actions, weights)[0]
-        chosen()
-
-    def create(self, queue: str) -> None:
-        """Create a queue."""
-        settings = self.world.palette.settings()
-        call = Call(f"create {queue}", ignore)
-        self.world.submit(c.CreateQueue(tag=call, queue=queue, settings=settings))
-
-    def update(self) -> None:
-        """Change a queue's settings."""
-        self._update()
-
-    def resume_all(self) -> None:
-        """Let everything go on."""
-        for queue in self.world.broker.scheduler.queue_names():
-            call = Call(f"resume {queue}", ignore)
-            self.world.submit(c.PauseQueue(tag=call, queue=queue, paused=False))
-
-    def _any_queue(self) -> str:
-        names = [name for name in self.world.shape.queues if not name.endswith(".dlq")]
-        dlqs = [f"{name}.dlq" for name in names]
-        return self.world.rng.choice([*self.world.shape.queues, *names, *dlqs])
-
-    def _create(self) -> None:
-        self.create(self.world.rng.choice(self.world.shape.queues))
-
-    def _update(self) -> None:
-        queue, settings = self._any_queue(), self.world.palette.settings()
-        call = Call(f"update {queue} {settings}", ignore)
-        self.world.submit(c.UpdateQueue(tag=call, queue=queue, settings=settings))
-
-    def _pause(self) -> None:
-        queue, paused = self._any_queue(), self.world.rng.random() < 0.4
-        call = Call(f"pause {queue} {paused}", ignore)
-        self.world.submit(c.PauseQueue(tag=call, queue=queue, paused=paused))
-
-    def _purge(self) -> None:
-        queue, leased = self._any_queue(), self.world.rng.random() < 0.5
-        call = Call(f"purge {queue} {leased}", ignore)
-        self.world.submit(c.PurgeQueue(tag=call, queue=queue, include_leased=leased))
-
-    def _delete(self) -> None:
-        queue, keep = self._any_queue(), self.world.rng.random() < 0.5
-        call = Call(f"delete {queue} {keep}", ignore)
-        self.world.submit(c.DeleteQueue(tag=call, queue=queue, keep_dead_letters=keep))
-        if self.world.rng.random() < 0.5:
-            self.create(queue)
-
-    def _remove(self) -> None:
-        found = self.world.some_message()
-        if found is not None:
-            self.world.submit(
-                c.RemoveMessage(
-                    tag=Call(f"remove {found.queue} {found.sequence}", ignore),
-                    queue=found.queue,
-                    message_id=str(found.sequence),
-                    partition=found.partition,
-                    entry=found.entry,
-                )
-            )
-
-    def _reschedule(self) -> None:
-        found = self.world.some_message(delayed=True)
-        if found is not None:
-            rng = self.world.rng
-            span = rng.choice((-HOUR_NS, 0, rng.randrange(NS_PER_S), rng.randrange(HOUR_NS)))
-            at = self.world.wall + span
-            self.world.submit(
-                c.Reschedule(
-                    tag=Call(f"reschedule {found.queue} {found.sequence} {at}", ignore),
-                    queue=found.queue,
-                    message_id=str(found.sequence),
-                    partition=found.partition,
-                    entry=found.entry,
-                    deliver_at_ns=max(NS_PER_MS, at),
-                )
-            )
-
-    def _configure(self) -> None:
-        rng = self.world.rng
-        key, value = rng.choice(("a", "b:c", "d")), rng.choice(("", "1", "x y"))
-        call = Call(f"config {key}={value}", ignore)
-        self.world.submit(c.SetConfig(tag=call, key=key, value=value))

@@ -15,7 +15,7 @@ from fila.core.effects import Reply
 from fila.errors import (
     QueueNotFoundError,
 )
-from fila.model import NS_PER_MS, NS_PER_S, QueueSettings
+from fila.model import NS_PER_MS, NS_PER_S, QueueSettings, Timing
 from tests.simulation.books import Books, Msg, Part, Place, Shelf, Stage
 from tests.simulation.violation import ViolationError, require
 
@@ -202,6 +202,20 @@ class Model:
             wall_timed=by_wall,
         )
 
+    def timed(self, shelf: Shelf, msg: Msg, timing: Timing | None) -> Msg:
+        """A new message as its timing has it: delayed or not, with an end or without."""
+        if timing is None:
+            return msg
+        ready_at = self.wall + timing.delay_ms * NS_PER_MS
+        if timing.deliver_at_ns is not None:
+            ready_at = max(timing.deliver_at_ns, self.wall)
+        if timing.ttl_ms and not shelf.is_dlq:
+            msg = msg._replace(expires=ready_at + timing.ttl_ms * NS_PER_MS)
+        if ready_at == self.wall:
+            return msg
+        by_wall = timing.deliver_at_ns is not None
+        return self.delayed(msg, ready_at - self.wall, by_wall=by_wall)
+
     def bury(self, part: Part, msg: Msg, reason: str, place: Place | None = None) -> None:
         """To the dead-letter queue; from there it has nowhere to go and is tried again."""
         shelf = self.shelf(msg.queue)
@@ -240,7 +254,8 @@ class Model:
         | c.PauseQueue
         | c.PurgeQueue
         | c.RemoveMessage
-        | c.Reschedule,
+        | c.Reschedule
+        | c.Redrive,
         reply: Reply,
     ) -> Shelf | None:
         """The queue that a command names; if there is none, the answer must say so."""

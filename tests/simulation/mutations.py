@@ -6,10 +6,10 @@ promise it breaks; `MUTATIONS` names both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from unittest.mock import patch
 
 from fila.core import delivery, expiry, letters, recovery, settlement
@@ -35,22 +35,8 @@ from fila.core.ring import Ring
 from fila.core.scheduler import Scheduler
 from fila.core.state import State
 from fila.model import ItemError
-
-
-@contextmanager
-def _drop_mutations(unwanted: Callable[[Mutation], bool]) -> Iterator[None]:
-    """Some of what should be written is not."""
-    original = Scheduler.handle
-
-    def handle(
-        self: Scheduler, commands: Sequence[Command], *, now_ns: int, wall_ns: int
-    ) -> Effects:
-        effects = original(self, commands, now_ns=now_ns, wall_ns=wall_ns)
-        effects.mutations = [each for each in effects.mutations if not unwanted(each)]
-        return effects
-
-    with patch.object(Scheduler, "handle", handle):
-        yield
+from tests.simulation.letter_mutations import LETTERS
+from tests.simulation.planted import Planted, drop_mutations
 
 
 @contextmanager
@@ -188,17 +174,17 @@ def lease_not_written() -> AbstractContextManager[None]:
             message.status is Status.LEASED for message in mutation.messages
         )
 
-    return _drop_mutations(is_lease)
+    return drop_mutations(is_lease)
 
 
 def ack_not_written() -> AbstractContextManager[None]:
     """What was settled for good stays in storage."""
-    return _drop_mutations(lambda mutation: isinstance(mutation, DeleteMessages))
+    return drop_mutations(lambda mutation: isinstance(mutation, DeleteMessages))
 
 
 def deleted_queue_returns() -> AbstractContextManager[None]:
     """Deleting a queue happens in memory alone."""
-    return _drop_mutations(lambda mutation: isinstance(mutation, DropQueue | DeletePartition))
+    return drop_mutations(lambda mutation: isinstance(mutation, DropQueue | DeletePartition))
 
 
 @contextmanager
@@ -342,16 +328,7 @@ def expired_is_delivered() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True, slots=True)
-class Planted:
-    """A bug, and who must notice it."""
-
-    name: str
-    plant: Callable[[], AbstractContextManager[None]]
-    checker: str
-
-
-MUTATIONS: Sequence[Planted] = tuple(
+_OWN: Sequence[Planted] = tuple(
     Planted(plant.__name__, plant, checker)
     for plant, checker in (
         (reply_before_commit, "durability"),
@@ -379,3 +356,5 @@ MUTATIONS: Sequence[Planted] = tuple(
         (idle_after_credit, "idleness"),
     )
 )
+
+MUTATIONS: Sequence[Planted] = (*_OWN, *LETTERS)

@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fila.core import commands as c
-from fila.core.effects import Reply
-from fila.errors import MessageNotFoundError, PreconditionError, QueueExistsError
+from fila.core.effects import RedriveResult, Reply
+from fila.errors import (
+    InvalidArgumentError,
+    MessageNotFoundError,
+    PreconditionError,
+    QueueExistsError,
+    QueueNotFoundError,
+)
 from fila.model import DLQ_SUFFIX, QueueSettings, is_dlq
 from tests.simulation.books import Msg, Part, Shelf, Stage
+from tests.simulation.clients import Call
 from tests.simulation.model import Model, expect
 from tests.simulation.violation import require
 
@@ -30,6 +37,8 @@ def administer(model: Model, command: c.Command, reply: Reply) -> None:
             _remove(model, command, reply)
         case c.Reschedule():
             _reschedule(model, command, reply)
+        case c.Redrive():
+            _redrive(model, command, reply)
         case c.SetConfig():
             _configure(model, command, reply)
 
@@ -167,3 +176,52 @@ def _pause(model: Model, command: c.PauseQueue, reply: Reply) -> None:
     if shelf is not None:
         shelf.paused = command.paused
         expect(command, reply, None)
+
+
+def _redrive(model: Model, command: c.Redrive, reply: Reply) -> None:
+    if model.books.shelf(command.queue) is None:
+        model.known(command, reply)
+        return
+    part = model.part(command.queue)
+    if not is_dlq(command.queue):
+        require(isinstance(reply, InvalidArgumentError), "redrive", command.tag, "→", reply)
+    elif part.main is None:
+        require(isinstance(reply, PreconditionError), "redrive", command.tag, "→", reply)
+    elif part.number != command.partition:
+        require(isinstance(reply, QueueNotFoundError), "redrive", command.tag, "→", reply)
+    else:
+        moved = _move(model, part, command)
+        limit = part.main.settings.max_depth
+        is_full = bool(limit) and part.main.depth >= limit
+        expected = RedriveResult(moved, is_full)
+        require(reply == expected, "redrive", command.tag, "→", reply, "expected", expected)
+
+
+def _move(model: Model, part: Part, command: c.Redrive) -> int:
+    """Those that wait where they were seen, as many as there is room for; how many that are."""
+    assert part.main is not None
+    assert part.dlq is not None
+    assert isinstance(command.tag, Call)
+    room = len(command.entries)
+    if part.main.settings.max_depth:
+        room = max(0, min(room, part.main.settings.max_depth - part.main.depth))
+    moved = 0
+    for index, (entry, place) in enumerate(zip(command.entries, command.tag.places, strict=True)):
+        msg = part.dlq.find(entry.sequence)
+        if moved == room or msg is None or msg.stage is Stage.LEASED or msg.place != place:
+            continue
+        part.dlq.take(msg)
+        anew = Msg(
+            item=msg.item,
+            sequence=msg.sequence,
+            id_high=msg.id_high,
+            queue=part.main.name,
+            spec=command.specs[index],
+            place=msg.place,
+        )
+        anew = model.timed(part.main, anew, command.timings.get(index))
+        if anew.stage is Stage.READY:
+            anew = anew._replace(place=model.books.next_place())
+        part.main.put(anew)
+        moved += 1
+    return moved

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from fila.model import NS_PER_MS, NS_PER_S, QueueSettings, Spec, Timing
+from fila.model import (
+    NS_PER_MS,
+    NS_PER_S,
+    FailureAction,
+    FailureDecision,
+    QueueSettings,
+    Spec,
+    Timing,
+)
 
 HOUR_NS = 3600 * NS_PER_S
 
@@ -27,6 +35,8 @@ class Shape:
     credit_max: int = 8
     batch_max: int = 6
     lost_replies: float = 0.0
+    # How often a nack comes with what a script decided.
+    decisions: float = 0.0
     deliveries_max: int = 2000
     quantum_choices: tuple[int, ...] = (0, 0, 1, 1000)
 
@@ -96,6 +106,7 @@ SHAPES = (
         mixed_weights=True,
         timings=0.2,
         lost_replies=0.15,
+        decisions=0.4,
         actions=_ROUGH,
     ),
     Shape(
@@ -107,6 +118,7 @@ SHAPES = (
         mixed_costs=True,
         timings=0.2,
         lost_replies=0.3,
+        decisions=0.4,
         actions=_ROUGH | {"kill": 8, "cut": 12, "retry": 20, "admin": 2},
     ),
     Shape(
@@ -117,6 +129,7 @@ SHAPES = (
         mixed_weights=True,
         timings=0.25,
         lost_replies=0.05,
+        decisions=0.4,
         actions=_ROUGH | {"admin": 40, "enqueue": 24},
     ),
     Shape(
@@ -125,6 +138,7 @@ SHAPES = (
         queues=("q", "r"),
         keys=3,
         timings=0.6,
+        decisions=0.4,
         actions=_ROUGH | {"jump": 8, "due": 30, "idle": 6, "admin": 10, "time": 30},
     ),
     Shape(
@@ -137,6 +151,7 @@ SHAPES = (
         timings=0.1,
         credit_max=20,
         deliveries_max=6,
+        decisions=0.4,
         actions=_ROUGH,
     ),
 )
@@ -181,6 +196,21 @@ class Palette:
             at = wall + rng.choice((-1, 1, 1, 1)) * self.span_ms() * NS_PER_MS
             return Timing(deliver_at_ns=at + rng.randrange(NS_PER_MS), ttl_ms=ttl)
         return Timing(ttl_ms=ttl or 2000)
+
+    def decision(self) -> FailureDecision | None:
+        """What a script says of a failed delivery; often nothing, seldom everything."""
+        rng = self.rng
+        if rng.random() < 0.2:
+            return None
+        weights = (None, None, 1, 7) if self.shape.mixed_weights else (None,)
+        return FailureDecision(
+            action=rng.choice((None, None, *FailureAction)) if rng.random() < 0.5 else None,
+            delay_ms=rng.choice((None, 0, 0, self.span_ms())),
+            fairness_key=rng.choice((None, *self.names)),
+            weight=rng.choice(weights),
+            throttle_keys=rng.choice((None, None, (), ("x",), ("x", "y"))),
+            priority=rng.choice((None, None, 0, 9)) if self.shape.priorities else None,
+        )
 
     def span_ms(self) -> int:
         """A short or a long while."""

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests import proof
-from tests.simulation.mutations import MUTATIONS, Planted
+from tests.simulation.mutations import MUTATIONS
+from tests.simulation.planted import Planted
 from tests.simulation.shapes import SHAPES
 from tests.simulation.story import Story, figures, tell
 

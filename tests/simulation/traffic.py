@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fila.core import commands as c
 from fila.core.effects import Reply, SettleResult
 from fila.errors import InvalidArgumentError
-from fila.model import NS_PER_MS, Outcome, Timing
+from fila.model import NS_PER_MS, FailureAction, FailureDecision, Outcome
 from tests.simulation import operations
 from tests.simulation.books import Known, Msg, Part, Shelf
 from tests.simulation.model import OUTCOMES_KEPT_NS, Model, Taker, backoff_ms, expect
@@ -102,25 +103,11 @@ def _accept(
         model.homes[msg.item] = part
         model.books.fates.pop(msg.item, None)
         model.fresh.append(msg)
-        shelf.put(_timed(model, shelf, msg, command.timings.get(index)))
+        shelf.put(model.timed(shelf, msg, command.timings.get(index)))
     if command.producer is not None:
         part.outcomes[command.producer] = Known(
             reply.id_high, reply.first_seq, reply.count, reply.errors, model.now
         )
-
-
-def _timed(model: Model, shelf: Shelf, msg: Msg, timing: Timing | None) -> Msg:
-    if timing is None:
-        return msg
-    ready_at = model.wall + timing.delay_ms * NS_PER_MS
-    if timing.deliver_at_ns is not None:
-        ready_at = max(timing.deliver_at_ns, model.wall)
-    if timing.ttl_ms and not shelf.is_dlq:
-        msg = msg._replace(expires=ready_at + timing.ttl_ms * NS_PER_MS)
-    if ready_at == model.wall:
-        return msg
-    by_wall = timing.deliver_at_ns is not None
-    return model.delayed(msg, ready_at - model.wall, by_wall=by_wall)
 
 
 def _settle(model: Model, command: c.Settle, reply: Reply) -> None:
@@ -144,11 +131,15 @@ def _settle(model: Model, command: c.Settle, reply: Reply) -> None:
     require(told <= missing, "replies", "refused a live lease:", command, "→", reply)
     codes = {error.code for error in reply.errors}
     require(codes <= {"NOT_FOUND"}, "replies", command, "→", reply)
-    for msg in live.values():
-        _settle_one(model, shelf, command, msg)
+    decisions = command.decisions or [None] * len(command.sequences)
+    kept = [decision for index, decision in enumerate(decisions) if index not in missing]
+    for msg, decision in zip(live.values(), kept, strict=True):
+        _settle_one(model, shelf, command, msg, decision)
 
 
-def _settle_one(model: Model, shelf: Shelf, command: c.Settle, msg: Msg) -> None:
+def _settle_one(
+    model: Model, shelf: Shelf, command: c.Settle, msg: Msg, decision: FailureDecision | None
+) -> None:
     match command.action:
         case c.Action.ACK:
             model.end_lease(msg)
@@ -161,20 +152,29 @@ def _settle_one(model: Model, shelf: Shelf, command: c.Settle, msg: Msg) -> None
                 due=model.now + span, due_wall=model.wall + span, span=span
             )
         case c.Action.NACK:
-            _nack(model, shelf, command, msg)
+            _nack(model, shelf, command, msg, decision or FailureDecision())
 
 
-def _nack(model: Model, shelf: Shelf, command: c.Settle, msg: Msg) -> None:
+def _nack(
+    model: Model, shelf: Shelf, command: c.Settle, msg: Msg, decision: FailureDecision
+) -> None:
     msg = model.end_lease(msg)
     msg = msg._replace(attempts=msg.attempts + 1, last_error=command.error)
     part = model.part(shelf.name)
-    if command.dead_letter:
+    if command.dead_letter or decision.action is FailureAction.DEAD_LETTER:
         model.bury(part, msg, "REJECTED")
-    elif model.used_up(msg):
+        return
+    if model.used_up(msg):
         model.bury(part, msg, "MAX_ATTEMPTS")
-    else:
-        delay = command.delay_ms
-        model.retry(shelf, msg, backoff_ms(shelf.settings, msg) if delay is None else delay)
+        return
+    said = {
+        name: getattr(decision, name)
+        for name in ("fairness_key", "weight", "throttle_keys", "priority")
+        if getattr(decision, name) is not None
+    }
+    msg = msg._replace(spec=replace(msg.spec, **said))
+    delays = (decision.delay_ms, command.delay_ms, backoff_ms(shelf.settings, msg))
+    model.retry(shelf, msg, next(delay for delay in delays if delay is not None))
 
 
 def _subscribe(model: Model, command: c.Subscribe, reply: Reply) -> None:

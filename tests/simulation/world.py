@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from random import Random
 from unittest.mock import patch
 
@@ -23,11 +24,11 @@ from fila.core.scheduler import Scheduler
 from fila.errors import QueueNotFoundError
 from fila.model import NS_PER_S
 from fila.storage.memory import MemoryStorage
-from tests.simulation.checkers import (
-    item_body,
-)
-from tests.simulation.clients import Call, Consumer, Found, Held, Operator, Producer, ignore
+from tests.simulation.books import Stage
+from tests.simulation.checkers import item_body
+from tests.simulation.clients import Call, Consumer, Held, Producer, ignore
 from tests.simulation.judge import Judge
+from tests.simulation.operators import DeadLetters, Found, Operator
 from tests.simulation.shapes import HOUR_NS, Palette, shape_of
 from tests.simulation.violation import ViolationError, require
 
@@ -302,6 +303,28 @@ class World:
         partition = self.known(shelf.name)
         entry = self.broker.storage.read_entry(partition, msg.sequence)
         return Found(shelf.name, msg.sequence, partition, entry)
+
+    def dead_letters(self, queue: str, count: int) -> DeadLetters | None:
+        """The oldest of what waits in a dead-letter queue, looked up as the server does it."""
+        shelf, number = self.model.books.shelf(queue), self.known(queue)
+        if shelf is None or not number:
+            return None
+        found = self.broker.scheduler.backlog(queue).take(count)
+        waiting = {msg.sequence: msg for msg in shelf.messages() if msg.stage is not Stage.LEASED}
+        seen = [waiting.pop(sequence, None) for sequence, _ in found]
+        places = [msg.place for msg in seen if msg is not None]
+        behind = [msg.place for msg in waiting.values()]
+        whole = len(places) == min(count, len(places) + len(behind)) == len(found)
+        require(whole, "redrive", queue, "has", found, "and", seen)
+        for before, after in [
+            *pairwise(places),
+            *((places[-1], each) for each in behind if places),
+        ]:
+            require(not after.is_before(before), "order", queue, after, "came after", before)
+        entries = self.broker.storage.read_entries(number, [sequence for sequence, _ in found])
+        known = [entry for entry in entries if entry is not None]
+        require(len(known) == len(found), "disk", queue, "lacks some of", found)
+        return DeadLetters(known, [place for _, place in found], places)
 
     # -- passes and syncs
 

@@ -217,7 +217,9 @@ class _Entries:
                 expires_at_ns=times[1],
             )
             self._put(partition, changed)
-            data = envelope.with_metadata(data, message.spec, message.queue.name)
+            # A dead letter's own bytes still name the queue that it may go back to.
+            home = message.dead.source_queue if message.dead else message.queue.name
+            data = envelope.with_metadata(data, message.spec, home)
             self._batch.put(keys.message(Table.MESSAGE, partition, entry.sequence), data)
 
     def _read(self, partition: int, sequences: Sequence[int]) -> Iterator[Entry]:
