@@ -44,7 +44,11 @@ class DeadLetter:
 
 
 class Retry(Exception):  # noqa: N818 - raised as an instruction, not as an error
-    """Raised by a handler: try this message again, after so many seconds if given."""
+    """Raised by a handler: try this message again, after so many seconds if given.
+
+    Without them the queue's backoff decides. The queue has the last word: its `on_failure` script
+    may name another delay or give the message up, and after `max_attempts` it is set aside.
+    """
 
     def __init__(self, after: float | None = None, reason: str = "") -> None:
         super().__init__(reason or "retry")
@@ -53,7 +57,11 @@ class Retry(Exception):  # noqa: N818 - raised as an instruction, not as an erro
 
 
 class Reject(Exception):  # noqa: N818 - raised as an instruction, not as an error
-    """Raised by a handler: no attempt will ever succeed, set this message aside."""
+    """Raised by a handler: no attempt will ever succeed, set this message aside.
+
+    It goes to the dead-letter queue, whatever attempts are left; no script is asked. A message of a
+    dead-letter queue has nowhere further to go: it is tried again after the queue's backoff.
+    """
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason or "rejected")

@@ -21,7 +21,7 @@ class Status(IntEnum):
 
 
 class Entry(NamedTuple):
-    """What scheduling needs of a message, written once at acceptance."""
+    """What scheduling needs of a message, written at acceptance; anew if that ever changes."""
 
     sequence: int
     id_high: int
