@@ -10,6 +10,8 @@ import pytest
 
 import fila
 from fila.client.connection import Connection
+from fila.client.producer import Producer
+from fila.errors import DeadlineError
 from tests.integration.broker_process import BrokerProcess
 
 
@@ -369,3 +371,22 @@ def test_an_error_text_of_any_kind_is_sent(client: fila.Client, queue: str) -> N
         assert dead.dead_letter is not None
         assert dead.dead_letter.last_error == r"no such file: \udcff"
     assert client.admin.stats(f"{queue}.dlq").in_flight == 2
+
+
+async def test_a_part_of_a_batch_for_which_there_was_no_room_fails_by_itself(
+    broker: BrokerProcess, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_room(_self: Producer, _timeout: float) -> None:
+        raise DeadlineError("no room")
+
+    async with fila.AsyncClient(broker.address) as client:
+        monkeypatch.setattr(
+            Producer, "is_full", property(lambda self: bool(self._batcher.outstanding))
+        )
+        monkeypatch.setattr(Producer, "wait_for_room", no_room)
+        results = await client.enqueue_batch(queue, [fila.NewMessage(b"")] * 2500)
+        depth = (await client.admin.stats(queue)).depth
+
+    errors = [result for result in results if isinstance(result, fila.FilaError)]
+    assert (depth, len(errors)) == (1000, 1500)
+    assert {type(error) for error in errors} == {DeadlineError}

@@ -9,6 +9,7 @@ import pytest
 import fila
 from fila.errors import InvalidArgumentError
 from tests.integration.broker_process import BrokerProcess
+from tests.integration.conditions import until
 
 BY_TENANT = """
 function on_enqueue(msg)
@@ -211,3 +212,78 @@ async def test_concurrent_updates_lose_nothing_of_each_other(
     assert settings.on_enqueue_script == BY_TENANT
     assert settings.on_failure_script == BY_ERROR
     assert (settings.max_attempts, settings.retry_delay_ms) == (5, 7)
+
+
+async def test_a_redriven_dead_letter_is_asked_about_again(
+    client: fila.AsyncClient, queue: str
+) -> None:
+    await client.admin.create_queue(queue)
+    await client.enqueue(queue, b"a", headers={"tenant": "acme"}, fairness_key="own", ttl=60)
+    (message,) = await client.lease(queue, 1)
+    await client.nack(message, "bad address", dead_letter=True)
+    await client.flush()
+    await client.admin.update_queue(queue, on_enqueue_script=BY_TENANT)
+
+    moved = await client.admin.redrive(f"{queue}.dlq")
+    (again,) = await client.lease(queue, 1, wait=5)
+
+    assert moved == 1
+    assert (again.id, again.fairness_key, again.attempts) == (message.id, "acme", 0)
+    assert list(again.throttle_keys) == ["provider:none"]
+
+
+async def test_a_delay_of_the_script_holds_a_message_back(
+    client: fila.AsyncClient, queue: str
+) -> None:
+    script = "function on_enqueue(msg) return { delay_ms = 600000 } end"
+    await client.admin.create_queue(queue, on_enqueue_script=script)
+
+    await client.enqueue(queue, b"a")
+    (browsed,) = [browsed async for browsed in client.admin.browse(queue)]
+
+    assert browsed.state is fila.MessageState.DELAYED
+    assert browsed.due_at is not None
+    assert 590 < (browsed.due_at - browsed.message.enqueued_at).total_seconds() <= 600
+
+
+async def test_what_waits_for_a_script_is_stored_before_a_broker_stops(tmp_path: Path) -> None:
+    slow = "function on_enqueue(msg) for i = 1, 100000 do end return { fairness_key = 'k' } end"
+    with BrokerProcess(tmp_path / "data") as broker:
+        async with fila.AsyncClient(broker.address, timeout=30) as client:
+            await client.admin.create_queue("q", on_enqueue_script=slow, hook_timeout_ms=1000)
+            sending = asyncio.create_task(client.enqueue_batch("q", [fila.NewMessage(b"")] * 500))
+
+            async def is_asked() -> bool:
+                stats = (await client.admin.stats("q")).on_enqueue
+                return stats is not None and stats.calls > 0
+
+            await until(is_asked)
+            assert broker.terminate() == 0
+            results = await sending
+    with BrokerProcess(tmp_path / "data") as broker:
+        async with fila.AsyncClient(broker.address) as client:
+            keys = {browsed.message.fairness_key async for browsed in client.admin.browse("q")}
+            stats = await client.admin.stats("q")
+
+    assert not [result for result in results if isinstance(result, fila.FilaError)]
+    assert (stats.depth, keys) == (500, {"k"})
+
+
+async def test_a_script_that_is_slower_than_what_arrives_refuses_enqueues_of_its_queue_alone(
+    client: fila.AsyncClient, broker: BrokerProcess, queue: str
+) -> None:
+    slow = "function on_enqueue(msg) for i = 1, 300000 do end return {} end"
+    await client.admin.create_queue(queue, on_enqueue_script=slow, hook_timeout_ms=1000)
+    await client.admin.create_queue(f"{queue}-other")
+
+    async def send() -> list[str | fila.FilaError]:
+        async with fila.AsyncClient(broker.address, timeout=2) as impatient:
+            return await impatient.enqueue_batch(queue, [fila.NewMessage(b"")] * 4000)
+
+    results = await asyncio.gather(*(send() for _ in range(12)))
+    await client.enqueue(f"{queue}-other", b"goes on")
+    await client.admin.delete_queue(queue)
+
+    # Out of time or out of room: the SDK tried again until its deadline, then the caller is told.
+    errors = [error for result in results for error in result if isinstance(error, fila.FilaError)]
+    assert any("wait for the on_enqueue script" in str(error) for error in errors)

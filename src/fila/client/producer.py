@@ -77,17 +77,30 @@ class Producer:
         deadline = time.monotonic() + timeout
         answers: list[asyncio.Future[Outcomes]] = []
         sizes: list[int] = []
-        for part in _parts(items):
+        try:
+            for part in _parts(items):
+                answers.append(await self._submit_part(queue, part, deadline))
+                sizes.append(len(part))
+            return await (answers[0] if len(answers) == 1 else _joined(answers, sizes))
+        finally:
+            # Nobody asks any more, if the caller has gone: an error must not be missed by anybody.
+            for answer in answers:
+                answer.cancel()
+
+    async def _submit_part(
+        self, queue: str, part: list[bytes], deadline: float
+    ) -> asyncio.Future[Outcomes]:
+        """One request; that there was no room for it in time is its own error, not the others'."""
+        answer: asyncio.Future[Outcomes] = self._loop.create_future()
+        try:
             if self.is_full:
                 await self.wait_for_room(max(0.0, deadline - time.monotonic()))
-            answer: asyncio.Future[Outcomes] = self._loop.create_future()
+        except FilaError as error:
+            answer.set_exception(error)
+        else:
             self._batcher.add_whole(queue, part, answer, deadline)
             self._plan()
-            answers.append(answer)
-            sizes.append(len(part))
-        if len(answers) == 1:
-            return await answers[0]
-        return await _joined(answers, sizes)
+        return answer
 
     def _plan(self) -> None:
         if not self._pump_planned:
