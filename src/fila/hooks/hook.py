@@ -5,6 +5,7 @@ sandbox belongs to the thread once the hook is made, and `config_changed` leaves
 next run finds.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,9 @@ _FAILED = b"\x04"
 _SEPARATOR = b"\x01"
 _OUT_OF_MEMORY = b"\x04out_of_memory\x01"
 _KNOWN_LINES_MAX = 4096
+# Lua's compiler walks a list of these for each of them.
+_JUMPS = re.compile(r"\b(?:and|or|elseif|goto)\b|::")
+_JUMPS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,7 @@ class Hook:
         config: Callable[[str], str | None],
         cpu_ns: Callable[[], int],
     ) -> None:
-        size = len(source.encode(errors="replace"))
-        if size > wire_limits.script_bytes_max:
-            raise ScriptError(
-                f"{kind.value}_script has {size} bytes; the limit is "
-                f"{wire_limits.script_bytes_max} (limits.script_bytes_max)"
-            )
+        _check(kind, source, wire_limits)
         self.kind = kind
         self.queue = queue
         self._source = source
@@ -96,7 +95,8 @@ class Hook:
         """Ask about the batch from a call on, until the time is spent or a call failed."""
         calls = slice_from(packed, start)
         while True:
-            answer = self._ask(calls, budget_ns)
+            spent_s, self._spent_s = self._spent_s, 0.0
+            answer = self._ask(calls, budget_ns, spent_s)
             head, _, body = answer.partition(b"\n")
             earlier, _, last = body.rpartition(b"\n")
             if not last.startswith(_OUT_OF_MEMORY):
@@ -107,7 +107,7 @@ class Hook:
                 return Run(answer)
             # Again with more memory, in what is left of its time.
             self._step += 1
-            self._spent_s += float(head.partition(b" ")[0])
+            self._spent_s = spent_s + float(head.partition(b" ")[0])
             if earlier:
                 return Run(head + b"\n" + earlier)
 
@@ -157,14 +157,13 @@ class Hook:
         """Give the runtime back; nothing may be called afterwards but `stats`."""
         self._sandbox = None
 
-    def _ask(self, calls: tuple[bytes, int], budget_ns: int) -> bytes:
+    def _ask(self, calls: tuple[bytes, int], budget_ns: int, spent_s: float) -> bytes:
         if self._sandbox is None:
             try:
                 self._sandbox = self._load()
             except ScriptError as error:
                 return b"0\n" + _FAILED + b"errors" + _SEPARATOR + _one_line(str(error))
         step = self._steps[self._step]
-        spent_s, self._spent_s = self._spent_s, 0.0
         return self._sandbox.run(
             calls,
             budget_ns=budget_ns,
@@ -202,6 +201,22 @@ class Hook:
         self._last_error = text.decode(errors="replace")
         if self._breaker.failed(now_ns):
             self.trips.append(self._last_error)
+
+
+def _check(kind: HookKind, source: str, limits: Limits) -> None:
+    """Refuse what would take long to compile, which nothing can stop."""
+    size = len(source.encode(errors="replace"))
+    if size > limits.script_bytes_max:
+        raise ScriptError(
+            f"{kind.value}_script has {size} bytes; the limit is "
+            f"{limits.script_bytes_max} (limits.script_bytes_max)"
+        )
+    jumps = len(_JUMPS.findall(source))
+    if jumps > _JUMPS_MAX:
+        raise ScriptError(
+            f"{kind.value}_script says 'and', 'or', 'elseif' and 'goto' {jumps} times; "
+            f"the limit is {_JUMPS_MAX}"
+        )
 
 
 def _one_line(text: str) -> bytes:

@@ -3,9 +3,11 @@
 local native, parts = ...
 local type, error, pcall = native.type, native.error, native.pcall
 local raw_get, metatable_of, set_metatable = native.rawget, native.metatable_of, native.setmetatable
-local watch, headers = parts.watch, parts.headers
+local find, watch, headers = native.string.find, parts.watch, parts.headers
 
 local OUT_OF_MEMORY = "not enough memory"
+local WHILE_HANDLING = "error in error handling"
+local PROBLEM_BYTES_MAX = 500
 -- What a metatable may say. __gc would run where no watch looks; weak tables (__mode) can be laid
 -- out so that one garbage collection takes for ever.
 local EVENTS = {
@@ -17,10 +19,29 @@ local FORBIDDEN = { "__gc", "__mode" }
 local ORIGINAL = {}
 local COPIES_MAX = 64
 
--- A time-out and a lack of memory end the call: no script may catch them.
+-- A time-out, a lack of memory and an overflow of the stack end the call: no script may catch them.
+-- The last because the watch needs some stack itself; where there is none it does not look.
+local function is_fatal(problem)
+  if watch.is_over() then return true end
+  if type(problem) ~= "string" or #problem > PROBLEM_BYTES_MAX then return false end
+  return problem == OUT_OF_MEMORY or problem == WHILE_HANDLING
+    or find(problem, "stack overflow", 1, true) ~= nil
+end
+
 local function outcome(ok, ...)
-  if not ok and (watch.has_expired() or (...) == OUT_OF_MEMORY) then error((...), 0) end
+  if not ok and is_fatal((...)) then error((...), 0) end
   return ok, ...
+end
+
+-- A handler that runs because of a fatal error may not put another in its place.
+local function closing(handler)
+  return function(object, problem)
+    if problem ~= nil and is_fatal(problem) then
+      watch.give_up()
+      error(problem, 0)
+    end
+    return handler(object, problem)
+  end
 end
 
 local function protected(...)
@@ -64,6 +85,7 @@ local function copy_for(original)
     local event = EVENTS[index]
     copy[event] = raw_get(original, event)
   end
+  if copy.__close ~= nil then copy.__close = closing(copy.__close) end
   copy.__index = raw_get(original, "__index") or live_index(original)
   copy.__newindex = raw_get(original, "__newindex") or live_newindex(original)
   return copy

@@ -7,7 +7,7 @@ local native = {
   type = type, version = _VERSION,
   clock = os.clock, create = coroutine.create, resume = coroutine.resume,
   running = coroutine.running, yield = coroutine.yield, metatable_of = debug.getmetatable,
-  sethook = debug.sethook, concat = table.concat, math_type = math.type, tointeger = math.tointeger,
+  sethook = debug.sethook, getinfo = debug.getinfo, concat = table.concat, math_type = math.type, tointeger = math.tointeger,
   maxinteger = math.maxinteger,
   string = {}, table = {}, math = {}, utf8 = {},
 }

@@ -18,6 +18,7 @@ local encode = parts.results[name]
 local FAILED = "\4"
 local LINES_BYTES_MAX = 32768
 local MESSAGE_BYTES_MAX = 500
+local LEVELS_MAX = 20
 local OUT_OF_MEMORY = "not enough memory"
 
 -- The script's function, once it is loaded.
@@ -129,32 +130,48 @@ local function run_chunk(slice, at, skip, now, stop)
     now = later
     called_at = now
     if now >= stop or size > LINES_BYTES_MAX then return nil end
-    begin(now, 0)
+    begin(now)
   end
   return at, now
 end
 
 -- Walks batches for ever; each resume brings one.
-local function walk(slice, skip, budget, spent)
+local function walk(slice, skip, now, stop)
   while true do
-    local now = clock()
-    called_at = now
-    begin(now, spent)
-    local at, stop = 1, now + budget
+    local at = 1
     size = 0
     while at and at <= #slice do
       at, now = run_chunk(slice, at, skip, now, stop)
       skip = 0
     end
-    slice, skip, budget, spent = yield()
+    slice, skip, now, stop = yield()
   end
 end
 
-local function failure(problem)
-  if watch.has_expired() then return "timeouts\1" .. watch.too_long end
+-- Where the script was when a thread died of something that does not say so itself.
+local function place(ended)
+  for level = 0, LEVELS_MAX do
+    local info = native.getinfo(ended, level, "Sl")
+    if not info then return "" end
+    if info.short_src == name and info.currentline > 0 then
+      return format("%s:%d: ", name, info.currentline)
+    end
+  end
+  return ""
+end
+
+-- How a thread failed, and what it said.
+local function failure(problem, ended)
+  if watch.has_expired() then return "timeouts\1" .. place(ended) .. watch.too_long end
   if problem == OUT_OF_MEMORY then return "out_of_memory\1" .. OUT_OF_MEMORY end
-  if type(problem) == "string" then return "errors\1" .. sub(problem, 1, MESSAGE_BYTES_MAX) end
-  return "errors\1the error is a " .. type(problem) .. " value"
+  if type(problem) ~= "string" then
+    return "errors\1" .. place(ended) .. "the error is a " .. type(problem) .. " value"
+  end
+  problem = sub(problem, 1, MESSAGE_BYTES_MAX)
+  -- Our own Lua has no lines to tell.
+  if find(problem, "?:-1: ", 1, true) == 1 then problem = sub(problem, 7) end
+  if find(problem, name .. ":", 1, true) == 1 then return "errors\1" .. problem end
+  return "errors\1" .. place(ended) .. problem
 end
 
 local runner = {}
@@ -162,7 +179,7 @@ local runner = {}
 -- Compile and run the script; what went wrong, or nil.
 function runner.load(source, cpu_now, every)
   local now = clock()
-  watch.set(now, cpu_now)
+  watch.start(now, cpu_now, 0)
   watch.every(every)
   local chunk, problem = native.load(source, "=" .. name, "t", environment)
   if not chunk then return "errors\1" .. problem end
@@ -170,10 +187,9 @@ function runner.load(source, cpu_now, every)
     or find(source, "\\x00", 1, true) or find(source, "\\u{0", 1, true) then
     watch.closely()
   end
-  begin(now, 0)
-  local ok
-  ok, problem = resume(watch.thread(chunk))
-  if not ok then return failure(problem) end
+  local loading, ok = watch.thread(chunk), nil
+  ok, problem = resume(loading)
+  if not ok then return failure(problem, loading) end
   hook = native.rawget(environment, name)
   if type(hook) ~= "function" then return "errors\1it defines no function " .. name end
   native.collectgarbage()
@@ -184,19 +200,20 @@ end
 -- the calls took.
 function runner.run(slice, skip, budget, spent, cpu_now, every, is_stale)
   if is_stale then config.forget() end
-  watch.set(clock(), cpu_now)
   watch.every(every, thread)
   if not thread then thread = watch.thread(walk) end
-  done = 0
-  local ok, problem = resume(thread, slice, skip, budget, spent)
+  local now = clock()
+  watch.start(now, cpu_now, spent)
+  done, called_at = 0, now
+  local ok, problem = resume(thread, slice, skip, now, now + budget)
   local took = 0
   if not ok then
-    thread = nil
     took = clock() - called_at
     add(took)
-    native.collectgarbage()
     done = done + 1
-    lines[done] = FAILED .. failure(problem)
+    lines[done] = FAILED .. failure(problem, thread)
+    thread = nil
+    native.collectgarbage()
   end
   return format("%.6f", took) .. histogram.take() .. "\n" .. concat(lines, "\n", 1, done)
 end

@@ -37,7 +37,10 @@ end
 -- Copies of few bytes are made in blocks: Lua's own copies them one by one.
 function strings.rep(text, count, separator)
   if type(text) == "number" then text = native.tostring(text) end
-  if type(text) ~= "string" or native.math_type(count) ~= "integer" then
+  if type(separator) == "number" then separator = native.tostring(separator) end
+  count = native.tointeger(native.tonumber(count)) or count
+  if type(text) ~= "string" or native.math_type(count) ~= "integer"
+    or separator ~= nil and type(separator) ~= "string" then
     return rep(text, count, separator)
   elseif text == "" and (separator == nil or separator == "") then
     return ""

@@ -7,6 +7,7 @@
 local native, parts = ...
 local clock, sethook, error = native.clock, native.sethook, native.error
 local cpu, timeout = parts.settings.cpu, parts.settings.timeout
+local half = timeout / 2
 
 local TOO_LONG = "the call took longer than its time limit"
 -- A comparison of strings that hold NULs costs so much more per byte than anything else.
@@ -14,7 +15,7 @@ local NUL_FACTOR = 8
 
 local watch = { too_long = TOO_LONG }
 
-local started, deadline, expired = 0, 0, false
+local started, deadline, expired, given_up = 0, 0, false, false
 -- What the two clocks showed when they were last compared.
 local clock_then, cpu_then = 0, 0
 local interval, careful = 1000, false
@@ -49,7 +50,7 @@ end
 function watch.thread(body)
   local thread = native.create(body)
   sethook(thread, look, "", steps())
-  expired = false
+  expired, given_up = false, false
   return thread
 end
 
@@ -70,20 +71,32 @@ function watch.closely()
   end
 end
 
--- The clocks as they are when a run begins.
-function watch.set(now, cpu_now)
+-- A run begins; its first call has used up `spent` already. To be said before anything runs that is
+-- watched, or the last run's deadline ends it.
+function watch.start(now, cpu_now, spent)
   clock_then, cpu_then = now, cpu_now
+  started = now - spent
+  deadline = started + timeout
 end
 
--- A call begins; `spent` of its time is gone already.
-function watch.begin(now, spent)
-  if now - clock_then > timeout / 2 then compare(now) end
-  started = now - spent
+-- The next call of the run begins.
+function watch.begin(now)
+  if now - clock_then > half then compare(now) end
+  started = now
   deadline = started + timeout
 end
 
 function watch.has_expired()
   return expired
+end
+
+-- The call has failed, whatever it still says.
+function watch.give_up()
+  given_up = true
+end
+
+function watch.is_over()
+  return expired or given_up
 end
 
 return watch
