@@ -15,9 +15,9 @@ from fila.core.explanation import (
     Explanation,
     Lease,
     MessageState,
-    Throttling,
     Turn,
 )
+from fila.core.looks import LOOKS_MAX
 from fila.errors import MessageNotFoundError
 from fila.model import NS_PER_S, DeadLetter, Reason, Spec, Timing
 from tests.unit.core.driver import DLQ, QUEUE
@@ -131,46 +131,6 @@ def behind_others_with_a_consumer_that_stands_still(driver: Explained) -> Explan
     return driver.why(sequences[-1])
 
 
-def out_of_tokens(driver: Explained) -> Explanation:
-    driver.limit("p", 0.5, 1)
-    driver.consume()
-    return driver.why(driver.enqueue_throttled("a", "p", count=2)[-1])
-
-
-def held_back_for_good(driver: Explained) -> Explanation:
-    driver.limit("p", 0, 1)
-    driver.consume()
-    return driver.why(driver.enqueue_throttled("a", "p", count=2)[-1])
-
-
-def out_of_tokens_with_a_full_consumer(driver: Explained) -> Explanation:
-    driver.limit("p", 0.5, 1)
-    driver.consume(credit=1)
-    return driver.why(driver.enqueue_throttled("a", "p", count=2)[-1])
-
-
-def out_of_tokens_and_paused(driver: Explained) -> Explanation:
-    driver.limit("p", 0.5, 1)
-    driver.consume()
-    sequence = driver.enqueue_throttled("a", "p", count=2)[-1]
-    driver.pause()
-    return driver.why(sequence)
-
-
-def deep_in_a_lane_with_tokens_for_the_first(driver: Explained) -> Explanation:
-    driver.limit("p", 1, 2)
-    return driver.why(driver.enqueue_throttled("a", "p", count=5)[-1])
-
-
-def with_tokens_for_all(driver: Explained) -> Explanation:
-    driver.limit("p", 1, 2)
-    return driver.why(driver.enqueue_throttled("a", "p")[0])
-
-
-def with_an_unknown_throttle_key(driver: Explained) -> Explanation:
-    return driver.why(driver.enqueue_throttled("a", "nobody-limits-this")[0])
-
-
 def about_to_expire(driver: Explained) -> Explanation:
     return driver.why(driver.enqueue_one(timing=Timing(ttl_ms=1000)))
 
@@ -216,13 +176,6 @@ MESSAGES: list[tuple[Story, list[str]]] = [
     (next_with_a_consumer_that_wants_nothing, ["NO_CREDIT"]),
     (behind_others_with_a_busy_consumer, ["WAITING_TURN", "NO_CREDIT"]),
     (behind_others_with_a_consumer_that_stands_still, ["NO_CREDIT", "WAITING_TURN"]),
-    (out_of_tokens, ["THROTTLED"]),
-    (held_back_for_good, ["THROTTLED"]),
-    (out_of_tokens_with_a_full_consumer, ["THROTTLED", "NO_CREDIT"]),
-    (out_of_tokens_and_paused, ["PAUSED", "THROTTLED"]),
-    (deep_in_a_lane_with_tokens_for_the_first, ["NO_CONSUMER", "WAITING_TURN", "THROTTLED"]),
-    (with_tokens_for_all, ["NO_CONSUMER"]),
-    (with_an_unknown_throttle_key, ["NO_CONSUMER"]),
     (about_to_expire, ["NO_CONSUMER", "EXPIRING"]),
     (expired_a_moment_ago, ["EXPIRING", "NO_CREDIT"]),
     (dead_asked_for_where_it_came_from, ["DEAD_LETTER"]),
@@ -315,43 +268,6 @@ def test_a_dead_letter_tells_why_and_where_it_is(driver: Explained) -> None:
     )
 
 
-def test_a_limit_tells_its_tokens_and_when_the_next_one_comes(driver: Explained) -> None:
-    driver.limit("p", 0.5, 2)
-    driver.limit("generous", 100, 100)
-    driver.consume()
-    sequences = driver.enqueue_throttled("a", "p", "generous", count=5)
-    driver.pass_time(0.5)
-
-    throttling = facts(driver.why(sequences[4]), Code.THROTTLED, Throttling)
-
-    p, generous = throttling.buckets
-    assert (p.key, p.tokens, p.rate, p.burst, p.holds_back) == ("p", 0.25, 0.5, 2, True)
-    assert (generous.key, generous.holds_back) == ("generous", False)
-    assert (p.waiting, p.waiting_before) == (3, 2)
-    assert p.next_token_ns == 1.5 * NS_PER_S
-    # Two before it.
-    assert throttling.earliest_ns == throttling.likely_ns == 5.5 * NS_PER_S
-
-
-def test_a_limit_of_nothing_never_ends_by_itself(driver: Explained) -> None:
-    throttling = facts(held_back_for_good(driver), Code.THROTTLED, Throttling)
-
-    assert throttling.earliest_ns is None
-    assert throttling.buckets[0].next_token_ns is None
-
-
-def test_who_shares_a_limit_makes_a_likely_time_later_than_the_earliest(driver: Explained) -> None:
-    driver.limit("p", 1, 1)
-    driver.consume()
-    driver.enqueue_throttled("heavy", "p", count=10, weight=3)
-    (sequence,) = driver.enqueue_throttled("light", "p")
-
-    throttling = facts(driver.why(sequence), Code.THROTTLED, Throttling)
-
-    assert throttling.buckets[0].waiting_before == 3
-    assert (throttling.earliest_ns, throttling.likely_ns) == (NS_PER_S, 4 * NS_PER_S)
-
-
 def test_a_turn_counts_who_is_before(driver: Explained) -> None:
     driver.enqueue_key("other", 9)
     urgent = Spec(fairness_key="mine", priority=9, cost=2)
@@ -370,14 +286,27 @@ def test_a_turn_counts_who_is_before(driver: Explained) -> None:
     assert len(older) == 2
 
 
-def test_what_a_limit_holds_back_is_not_before_anyone(driver: Explained) -> None:
-    driver.limit("p", 0.001, 1)
-    driver.consume(credit=2)
-    driver.enqueue_throttled("a", "p", count=5)
-    driver.enqueue_key("a")
-    sequence = driver.enqueue_key("a")[0]
+def test_what_was_taken_out_or_given_back_is_counted_where_it_is(driver: Explained) -> None:
+    sequences = driver.enqueue(8)
+    taken = driver.take(3)
+    driver.release(taken[0], taken[2])
+    driver.remove(sequences[5])
 
-    assert codes(driver.why(sequence)) == ["NO_CREDIT"]
+    turn = facts(driver.why(sequences[-1]), Code.WAITING_TURN, Turn)
+
+    # Of the first three two came back; one of the others was removed.
+    assert turn.ahead_in_lane == 5
+
+
+def test_what_is_too_much_to_look_at_each_is_at_least_so_many(driver: Explained) -> None:
+    sequences = driver.enqueue(LOOKS_MAX + 20)
+    taken = driver.take(LOOKS_MAX + 10)
+    driver.release(*taken)
+
+    explanation = driver.why(sequences[-1])
+
+    assert not explanation.is_exact
+    assert facts(explanation, Code.WAITING_TURN, Turn).ahead_in_lane == 9
 
 
 def test_credit_lists_the_consumers_longest_idle_first(driver: Explained) -> None:
@@ -408,6 +337,16 @@ def test_a_message_of_the_queue_is_no_dead_letter(driver: Explained) -> None:
 
     with pytest.raises(MessageNotFoundError, match="ask for it in queue 'jobs'"):
         driver.why(sequence, DLQ)
+
+
+def test_what_a_queue_does_not_have_is_not_found_in_it(driver: Explained) -> None:
+    sequence = driver.enqueue_one()
+    queue = driver.queue_state()
+
+    assert queue.find(Spec(), sequence, sequence) is not None
+    assert queue.find(Spec(), sequence + 1, sequence + 1) is None
+    assert queue.find(Spec(), sequence + 1, sequence) is None
+    assert queue.find(Spec("other"), sequence, sequence) is None
 
 
 def test_a_message_is_found_wherever_it_has_been(driver: Explained) -> None:

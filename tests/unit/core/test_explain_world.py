@@ -71,12 +71,18 @@ def _some(specs: st.SearchStrategy[Spec]) -> st.SearchStrategy[list[tuple[Spec, 
     return st.lists(st.tuples(specs, st.integers(1, 4)), min_size=1, max_size=6)
 
 
-@given(steps=st.lists(steps_of_a_world, max_size=40), then=_some(specs_of_a_world))
+@given(
+    steps=st.lists(steps_of_a_world, max_size=40),
+    then=_some(specs_of_a_world),
+    is_limited=st.booleans(),
+)
 @settings(max_examples=_EXAMPLES, deadline=None)
 def test_what_is_said_to_be_next_goes_with_the_next_pass(
-    steps: list[tuple[object, ...]], then: list[tuple[Spec, int]]
+    steps: list[tuple[object, ...]], then: list[tuple[Spec, int]], is_limited: bool
 ) -> None:
     world = Asked()
+    for name in NAMES if is_limited else ():
+        world.limit(name, "0.3", "1")
     world.live(steps, then)
 
     found = [sequence for sequence, _, message in world.ready() if message.is_next]

@@ -323,3 +323,17 @@ def test_the_line_is_the_order_of_the_turns_to_come() -> None:
 
     assert line == ["c", "e", "a", "b"]
     assert line == [lanes.deliver()[1].fairness_key for _ in range(4)]
+
+
+def test_who_wakes_in_the_next_lap_is_first_in_it() -> None:
+    lanes = Lanes()
+    lanes.add(Spec("dear", cost=3))
+    for name in "ab":
+        lanes.add(Spec(name), 5)
+    for _ in range(3):
+        lanes.deliver()
+
+    line = [key.name for key in lanes.queue.ring.line()]
+
+    assert line == ["b", "dear", "a"]
+    assert line == [lanes.deliver()[1].fairness_key for _ in range(3)]

@@ -5,13 +5,16 @@ import pytest
 from fila.core.explanation import Cause, Code, Count, Explanation, QueueState
 from fila.server.sentences import sentence, span, summary
 from fila.wire._pb import admin_pb2 as pb
-from tests.unit.core import test_explain, test_explain_keys
+from tests.unit.core import test_explain, test_explain_keys, test_explain_limits
 from tests.unit.core.explained import Explained, story_name
 
-STORIES = [
-    story
-    for story, _ in (*test_explain.MESSAGES, *test_explain_keys.KEYS, *test_explain_keys.QUEUES)
-]
+TABLES = (
+    test_explain.MESSAGES,
+    test_explain_limits.LIMITS,
+    test_explain_keys.KEYS,
+    test_explain_keys.QUEUES,
+)
+STORIES = [story for table in TABLES for story, _ in table]
 
 
 @pytest.mark.parametrize("story", STORIES, ids=story_name)
