@@ -296,7 +296,6 @@ def test_a_message_that_is_not_there_is_said_to_be_gone_or_elsewhere(
         ({"queue": "no-such-queue"}, "NOT_FOUND"),
         ({"queue": ""}, "INVALID_ARGUMENT"),
         ({"queue": "a\nb"}, "INVALID_ARGUMENT"),
-        ({"queue": "{queue}", "message_id": "x", "fairness_key": "y"}, "INVALID_ARGUMENT"),
         ({"queue": "{queue}", "message_id": "not-an-id"}, "INVALID_ARGUMENT"),
         ({"queue": "{queue}", "message_id": "\x1b[2J"}, "INVALID_ARGUMENT"),
         ({"queue": "{queue}", "fairness_key": "a\x00b"}, "INVALID_ARGUMENT"),
@@ -317,7 +316,26 @@ def test_a_question_that_makes_no_sense_is_refused(
     assert caught.value.details.isprintable()
 
 
-def test_the_sdk_refuses_two_subjects_and_empty_ones(client: fila.Client, queue: str) -> None:
-    for subjects in ({"message_id": "x", "key": "y"}, {"key": ""}, {"message_id": ""}):
-        with pytest.raises(fila.errors.InvalidArgumentError):
+def test_a_question_about_two_things_is_refused(rpc: Rpc, client: fila.Client, queue: str) -> None:
+    message_id = put(client, queue)
+    request = a.ExplainRequest(queue=queue, message_id=message_id, fairness_key="default")
+
+    with pytest.raises(RefusedError, match=r"INVALID_ARGUMENT: .* not both"):
+        rpc.call(request, a.ExplainResponse)
+    with pytest.raises(fila.errors.InvalidArgumentError, match="give either"):
+        client.admin.explain(queue, message_id=message_id, key="default")
+
+
+def test_a_question_about_nothing_in_particular_leaves_it_out(
+    client: fila.Client, queue: str
+) -> None:
+    for subjects in ({"key": ""}, {"message_id": ""}):
+        with pytest.raises(fila.errors.InvalidArgumentError, match="leave it out"):
             client.admin.explain(queue, **subjects)
+
+
+def test_an_id_that_only_ends_like_a_messages_is_nobodys(client: fila.Client, queue: str) -> None:
+    message_id = put(client, queue)
+
+    with pytest.raises(fila.errors.MessageNotFoundError):
+        client.admin.explain(queue, message_id="00000000" + message_id[8:])
