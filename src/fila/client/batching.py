@@ -9,6 +9,7 @@ repeated, the line sends nothing new, which keeps its order and spares a broker 
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
 from fila.client.items import check_text
@@ -71,9 +72,12 @@ class Expired(Generic[T]):
 class _Line(Generic[T]):
     """What waits for one queue."""
 
-    __slots__ = ("held", "held_until", "waiting")
+    __slots__ = ("held", "held_until", "in_turn", "queue", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+        # Whether it stands among those that take turns.
+        self.in_turn = False
         self.waiting: deque[Batch[T]] = deque()
         # Batches to be repeated, and when.
         self.held: list[Batch[T]] = []
@@ -101,6 +105,10 @@ class Batcher(Generic[T]):
         self._sequence = 0
         self._in_flight = 0
         self._lines: dict[str, _Line[T]] = {}
+        # Those that may have something to send, the next one first. There may be very many.
+        self._turns: deque[_Line[T]] = deque()
+        # When held lines may go on; those that are held longer by now, or gone, are in it still.
+        self._recalls: list[tuple[float, str]] = []
         self._live: set[Batch[T]] = set()
         self.outstanding = 0
         self.outstanding_bytes = 0
@@ -129,6 +137,8 @@ class Batcher(Generic[T]):
     def _join(self, line: _Line[T], batch: Batch[T]) -> Batch[T]:
         line.waiting.append(batch)
         self._live.add(batch)
+        if not line.held:
+            self._take_turns(line)
         return batch
 
     def add_whole(self, queue: str, items: list[bytes], ticket: T, deadline: float) -> None:
@@ -146,7 +156,7 @@ class Batcher(Generic[T]):
     def _line(self, queue: str) -> _Line[T]:
         # Here, once for many items, and before any of them is in the books.
         check_text("queue", queue)
-        line: _Line[T] = _Line()
+        line: _Line[T] = _Line(queue)
         self._lines[queue] = line
         return line
 
@@ -154,15 +164,35 @@ class Batcher(Generic[T]):
         """The batch to be sent now, if any; it holds a slot until `answered` or `held`."""
         if self._in_flight >= self._in_flight_max:
             return None
-        for queue, line in list(self._lines.items()):
+        self._recall(now)
+        while self._turns:
+            line = self._turns.popleft()
+            line.in_turn = False
             batch = line.next(now)
-            # To the end: the queues take turns. An empty line is forgotten.
-            del self._lines[queue]
-            if line:
-                self._lines[queue] = line
+            if not line:
+                self._forget(line)
+            elif batch is not None:
+                # To the end: the queues take turns.
+                self._take_turns(line)
             if batch is not None:
                 return self._send(batch)
         return None
+
+    def _take_turns(self, line: _Line[T]) -> None:
+        if not line.in_turn:
+            line.in_turn = True
+            self._turns.append(line)
+
+    def _recall(self, now: float) -> None:
+        """Let held lines whose time has come take turns again."""
+        while self._recalls and self._recalls[0][0] <= now:
+            line = self._lines.get(heappop(self._recalls)[1])
+            if line is not None and line.held and line.held_until <= now:
+                self._take_turns(line)
+
+    def _forget(self, line: _Line[T]) -> None:
+        if self._lines.get(line.queue) is line:
+            del self._lines[line.queue]
 
     def _send(self, batch: Batch[T]) -> Batch[T]:
         if not batch.sequence:
@@ -199,6 +229,7 @@ class Batcher(Generic[T]):
         line = self._lines.get(batch.queue) or self._line(batch.queue)
         line.held.append(batch)
         line.held_until = max(line.held_until, until)
+        heappush(self._recalls, (line.held_until, line.queue))
 
     def expire(self, now: float) -> Iterator[Expired[T]]:
         """Tickets whose time is over; what was never sent is not sent any more."""
@@ -236,7 +267,9 @@ class Batcher(Generic[T]):
             if batch in line.waiting:
                 line.waiting.remove(batch)
             if not line:
-                del self._lines[batch.queue]
+                self._forget(line)
+            elif not line.held:
+                self._take_turns(line)
         self._drop(batch)
 
     def _drop(self, batch: Batch[T]) -> None:
@@ -246,7 +279,13 @@ class Batcher(Generic[T]):
 
     def next_repeat(self) -> float | None:
         """When the earliest held batch is to be repeated."""
-        return min((line.held_until for line in self._lines.values() if line.held), default=None)
+        while self._recalls:
+            until, queue = self._recalls[0]
+            line = self._lines.get(queue)
+            if line is not None and line.held and line.held_until == until:
+                return until
+            heappop(self._recalls)
+        return None
 
     def abandon_all(self) -> Iterator[Expired[T]]:
         """Give everything up: the client closes."""

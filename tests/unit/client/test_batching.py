@@ -1,5 +1,7 @@
 """Which enqueues travel together, and what happens when their batch does not get through."""
 
+import time
+
 import pytest
 
 from fila.client.batching import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, Batch, Batcher
@@ -209,3 +211,43 @@ def test_a_name_that_can_not_be_sent_takes_no_slot() -> None:
 
     assert batcher.outstanding == 0
     assert batcher.take(0.0) is None
+
+
+def test_queues_take_turns_also_with_one_that_was_held() -> None:
+    batcher = make_batcher()
+    for name in ("q", "r", "q", "r"):
+        batcher.add_whole(name, [b"x"], name, LATER)
+    batcher.held(take(batcher), UnreachableError("gone"), until=1.0, maybe_applied=False)
+
+    assert [take(batcher, 1.0).queue for _ in range(4)] == ["r", "q", "r", "q"]
+    assert batcher.take(1.0) is None
+    assert batcher.next_repeat() is None
+
+
+def test_what_waits_behind_a_repeat_that_nobody_waits_for_any_more_is_sent() -> None:
+    batcher = make_batcher()
+    batcher.add_whole("q", [b"x"], "gone", 1.0)
+    batcher.held(take(batcher), UnreachableError("no"), until=5.0, maybe_applied=False)
+    batcher.add_whole("q", [b"y"], "kept", LATER)
+
+    list(batcher.expire(2.0))
+
+    assert take(batcher, 2.0).tickets == ["kept"]
+
+
+def test_a_queue_costs_the_same_among_few_as_among_many() -> None:
+    def seconds_per_queue(count: int) -> float:
+        batcher = make_batcher(in_flight_max=4)
+        names = [f"q{number}" for number in range(count)]
+        begin = time.perf_counter()
+        for name in names:
+            batcher.add(name, b"x", name, LATER)
+        for _ in names:
+            batcher.answered(take(batcher))
+            batcher.next_repeat()
+        return (time.perf_counter() - begin) / count
+
+    few = min(seconds_per_queue(250) for _ in range(5))
+    many = min(seconds_per_queue(8000) for _ in range(2))
+    # The rest is the garbage collector; to look at all of them for each took hundreds of times.
+    assert many < 30 * few
