@@ -84,6 +84,7 @@ def delete_queue(state: State, command: DeleteQueue) -> None:
         if member is not None:
             _drop_queue(state, member)
     del state.partitions[partition.number]
+    state.remembering.pop(partition.number, None)
     state.effects.mutations.append(DeletePartition(partition.number))
 
 

@@ -32,6 +32,7 @@ def accept(state: State, command: Enqueue) -> Outcome:
     )
     if command.producer is not None:
         queue.partition.producers.note(command.producer, outcome, state.now_ns)
+        state.remembering[queue.partition.number] = queue.partition
         state.effects.mutations.append(
             PutOutcome(queue.partition.number, command.producer, outcome)
         )

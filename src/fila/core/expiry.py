@@ -57,9 +57,11 @@ def _end_lease(state: State, message: Message) -> None:
 
 
 def _forget_outcomes(state: State) -> None:
-    for partition in state.partitions.values():
+    for partition in list(state.remembering.values()):
         for producer, up_to in partition.producers.forget_old(state.now_ns):
             state.effects.mutations.append(DropOutcomes(partition.number, producer, up_to))
+        if not len(partition.producers):
+            del state.remembering[partition.number]
 
 
 def _forget_levels(state: State) -> None:

@@ -31,9 +31,10 @@ def restore(state: State, recovered: Recovered) -> None:
         queue.paused = queue_record.paused
         administration.attach(state, partition, queue)
     for producer in recovered.producers:
-        if producer.partition in state.partitions:
-            producers = state.partitions[producer.partition].producers
-            producers.note_high(producer.producer, producer.sequence, state.now_ns)
+        home = state.partitions.get(producer.partition)
+        if home is not None:
+            home.producers.note_high(producer.producer, producer.sequence, state.now_ns)
+            state.remembering[home.number] = home
     for number, rows in groupby(recovered.entries, key=lambda row: row[0]):
         _restore_messages(state, state.partitions[number], ((e, p) for _, e, p in rows))
     for weight in recovered.key_weights:

@@ -67,9 +67,7 @@ class Scheduler:
         throttled = state.throttle.next_due_ns()
         if throttled is not None:
             waits.append(throttled - now_ns)
-        if state.throttle.has_retired or any(
-            len(partition.producers) for partition in state.partitions.values()
-        ):
+        if state.throttle.has_retired or state.remembering:
             waits.append(state.next_sweep_ns - now_ns)
         return max(0, min(waits)) if waits else None
 

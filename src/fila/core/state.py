@@ -38,6 +38,8 @@ class State:
         self.epoch = epoch
         self.quantum = quantum
         self.partitions: dict[int, Partition] = {}
+        # Those of them that remember producers, which they must forget in time.
+        self.remembering: dict[int, Partition] = {}
         self.next_partition = 1
         self.queues: dict[str, Queue] = {}
         self.consumers: dict[int, Consumer] = {}

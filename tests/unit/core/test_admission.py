@@ -1,10 +1,13 @@
 """Taking messages in: limits, delays, times to live, and repeats."""
 
+from typing import NoReturn
+
 import pytest
 
 from fila import ids
 from fila.core import commands as c
 from fila.core.effects import PutMessages
+from fila.core.partition import Partition
 from fila.errors import InvalidArgumentError, QueueNotFoundError
 from fila.model import (
     NS_PER_S,
@@ -225,6 +228,43 @@ def test_an_outcome_is_kept_for_ten_minutes_and_then_forgotten(driver: Driver) -
     assert driver.storage is not None
     assert driver.storage.read_outcome(1, producer) is None
     assert not driver.scheduler.needs_lookup(QUEUE, producer)
+
+
+def test_an_outcome_is_forgotten_after_a_restart_too(driver: Driver) -> None:
+    producer = ProducerSequence(b"p", 1)
+    driver.accept([], producer=producer)
+    driver.restart()
+
+    assert driver.due_ns() is not None
+    for _ in range(12):
+        driver.pass_time(60)
+
+    assert driver.storage is not None
+    assert driver.storage.read_outcome(1, producer) is None
+    assert driver.due_ns() is None
+
+
+def test_a_deleted_queue_remembers_nobody(driver: Driver) -> None:
+    driver.accept([], producer=ProducerSequence(b"p", 1))
+
+    driver.do(c.DeleteQueue(tag=0, queue=QUEUE))
+
+    assert driver.due_ns() is None
+
+
+def test_when_work_is_due_is_known_without_a_look_at_each_queue(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unseen(dict[int, Partition]):
+        def values(self) -> NoReturn:
+            raise AssertionError("each queue was looked at")
+
+    state = driver.scheduler._state
+    monkeypatch.setattr(state, "partitions", Unseen(state.partitions))
+
+    assert driver.due_ns() is None
+    driver.accept([Spec()], producer=ProducerSequence(b"p", 1))
+    assert driver.due_ns() is not None
 
 
 def test_a_batch_is_one_change_with_its_sequences_in_order(driver: Driver) -> None:
