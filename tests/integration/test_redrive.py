@@ -67,7 +67,7 @@ def test_a_dead_letter_comes_back_as_it_was_sent(client: fila.Client, rpc: Rpc) 
 
 def test_options_count_anew_but_for_the_delay(client: fila.Client, rpc: Rpc) -> None:
     queue = rpc.queue()
-    rpc.enqueue(
+    [message_id] = rpc.enqueue(
         queue,
         b"x",
         options=m.MessageOptions(
@@ -76,10 +76,11 @@ def test_options_count_anew_but_for_the_delay(client: fila.Client, rpc: Rpc) -> 
             throttle_keys=["mail"],
             priority=9,
             cost=4,
-            delay_ms=1,
+            delay_ms=3_600_000,
             ttl_ms=3_600_000,
         ),
     )
+    client.admin.reschedule(queue, message_id, delay=0)
     [message] = client.lease(queue, wait=10)
     client.nack(message, dead_letter=True)
     client.flush()
@@ -227,6 +228,39 @@ def test_pausing_either_queue_does_not_stop_it(client: fila.Client, rpc: Rpc) ->
     client.admin.pause_queue(f"{queue}.dlq")
 
     assert client.admin.redrive(f"{queue}.dlq") == 1
+
+
+def test_a_caller_that_goes_away_ends_the_redrive(client: fila.Client, rpc: Rpc) -> None:
+    queue, count = rpc.queue(), 10_000
+    fill(client, queue, [b"x"] * count)
+    bury(client, queue, count)
+    request = a.RedriveRequest(dlq_queue=f"{queue}.dlq")
+
+    with pytest.raises(RefusedError, match="DEADLINE_EXCEEDED"):
+        rpc.raw("FilaAdmin/Redrive", request.SerializeToString(), timeout=0.03)
+
+    # Behind whatever of it was on its way to the core.
+    rpc.queue()
+    left = rpc.stats(f"{queue}.dlq").depth
+    assert left > 0
+    assert rpc.stats(queue).depth == count - left
+    assert redrive(rpc, f"{queue}.dlq") == left
+
+
+def test_a_full_disk_takes_none_back(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data") as broker, fila.Client(broker.address) as client:
+        client.admin.create_queue("orders")
+        client.enqueue("orders", b"x")
+        bury(client, "orders", 1)
+        broker.terminate()
+    full = {"FILA_STORAGE__MIN_FREE_BYTES": str(1 << 60)}
+
+    with (
+        BrokerProcess(tmp_path / "data", environment=full) as broker,
+        fila.Client(broker.address) as client,
+        pytest.raises(fila.errors.ExhaustedError, match="min_free_bytes"),
+    ):
+        client.admin.redrive("orders.dlq")
 
 
 def test_dead_letters_moved_back_stay_where_they_are_after_a_kill(tmp_path: Path) -> None:
