@@ -79,10 +79,10 @@ def beside_a_token_that_is_kept(driver: Explained) -> Explanation:
     # Whenever one of its tokens comes, the other has just gone: at last it has a claim.
     for key, *throttle_keys in (("i", "p"), ("j", "q"), ("both", "p", "q"), ("k", "p"), ("l", "q")):
         driver.enqueue_throttled(key, *throttle_keys, count=6 if key in "kl" else 1)
-    for _ in range(6):
+    for _ in range(5):
         driver.pass_time(0.5)
-    assert driver.tokens("p") == 1
-    return driver.why(driver.enqueue_throttled("a", "p", queue="other")[0], "other")
+    assert driver.tokens("q") == 1
+    return driver.why(driver.enqueue_throttled("a", "q", queue="other")[0], "other")
 
 
 def out_of_tokens_and_paused(driver: Explained) -> Explanation:
@@ -193,7 +193,7 @@ def test_what_was_called_for_tokens_may_be_before_only_in_part(driver: Explained
 
 
 def test_what_a_limit_holds_back_is_not_before_anyone(driver: Explained) -> None:
-    driver.limit("p", 0, 1)
+    driver.limit("p", 0.001, 1)
     driver.consume(credit=2)
     driver.enqueue_throttled("a", "p", count=5)
     driver.enqueue_key("a")
