@@ -189,13 +189,13 @@ local REPLACEMENTS = { string = "string", number = "string", table = "table", ["
 
 function matching.gsub(subject, pattern, replacement, most)
   subject, pattern = text(subject, 1, "gsub"), text(pattern, 2, "gsub")
+  most = integer(most, 4, "gsub", #subject + 1)
   local kind = REPLACEMENTS[type(replacement)]
   if not kind then
     local got = replacement == nil and "nil" or type(replacement)
     error("bad argument #3 to 'gsub' (string/function/table expected, got " .. got .. ")", 2)
   end
   if kind == "string" then replacement = tostring(replacement) end
-  most = integer(most, 4, "gsub", #subject + 1)
   -- Lua's own reads a replacement string once for each match.
   local read = kind == "string" and #replacement * (#subject + 1) or 0
   if read <= STEPS_MAX and is_quick(subject, pattern) then
