@@ -102,20 +102,24 @@ def _summed(waiting: dict[Line, int], now_ns: int) -> Throttling:
 def _holds_back(bucket: Bucket, queue: Queue, lane: Lane, now_ns: int) -> bool:
     """Whether it would refuse a lane the token for its next message; as `throttle` decides it."""
     level = bucket.level_at(now_ns)
-    claim = bucket.first_claim
-    if claim is not None and claim.is_heard:
-        if claim is lane.claim:
-            return level < ONE
-        level -= ONE * claim.queue.can_take
-    if level < ONE:
-        return True
+    if level >= ONE and lane.claim is not None and lane.claim.is_heard:
+        return False
+    if _is_kept(bucket, lane, now_ns):
+        level -= ONE
     line = bucket.lines.get(queue)
-    if line is None:
-        return False
-    waiter = line.waiters.get(lane.key)
-    if waiter is not None and waiter.grants:
-        return False
+    waiter = line.waiters.get(lane.key) if line else None
+    if level < ONE or line is None or (waiter is not None and waiter.grants):
+        return level < ONE
     return len(line.ring) > 0 or level < ONE * (1 + line.granted)
+
+
+def _is_kept(bucket: Bucket, lane: Lane, now_ns: int) -> bool:
+    """Whether a token is kept for another lane's claim."""
+    claim = bucket.first_claim
+    if claim is None or claim is lane.claim or not claim.is_heard or not claim.queue.can_take:
+        return False
+    ready_in_ns = claim.ready_in_ns(now_ns)
+    return ready_in_ns is not None and ready_in_ns < bucket.regain_ns(now_ns)
 
 
 def _waiting(bucket: Bucket, queue: Queue, lane: Lane, place: int, looks: Looks) -> tuple[int, int]:
