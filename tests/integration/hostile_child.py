@@ -12,15 +12,16 @@ import time
 import psutil
 
 from fila.errors import ScriptError
-from fila.hooks.calls import BreakerSettings, EnqueueCall, HookKind, HookLimits
+from fila.hooks.calls import BreakerSettings, HookKind, HookLimits
 from fila.hooks.hook import Hook
 from fila.model import NS_PER_S, Limits
+from fila.wire.outline import outline_of
 from tests.integration.hostile_scripts import CUNNING, ENDLESS, GREEDY, SOURCES
 
 TIMEOUT_MS = 10
 _ATTEMPTS = 3
 _CONFIG = {"auth:root": "hidden value", "AUTH:root": "hidden value"}
-_CALL = EnqueueCall({"tenant": "acme", "path": "/a/b?c=d"}, 1024)
+_CALL = outline_of({"tenant": "acme", "path": "/a/b?c=d"}, 1024)
 _GOOD = "function on_enqueue(msg) return {fairness_key = msg.headers.tenant} end"
 
 
@@ -46,7 +47,7 @@ def wrapped(body: str) -> str:
     )
 
 
-def call_once(hook: Hook, call: EnqueueCall = _CALL) -> tuple[float, object]:
+def call_once(hook: Hook, call: bytes = _CALL) -> tuple[float, object]:
     """CPU milliseconds of one call, and the decision."""
     packed = hook.pack([call])
     began = time.thread_time()
@@ -62,7 +63,7 @@ def try_body(body: str) -> dict[str, object]:
     for _ in range(_ATTEMPTS):
         took_ms, decision = call_once(hook)
         took.append(took_ms)
-        _, after = call_once(hook, EnqueueCall({"tenant": "x"}, 1))
+        _, after = call_once(hook, outline_of({"tenant": "x"}, 1))
     stats = hook.stats(0)
     failed = {
         name: getattr(stats, name)
@@ -105,7 +106,7 @@ def try_all() -> dict[str, dict[str, object]]:
 
 def good_cost_us(hook: Hook) -> float:
     """CPU microseconds of a good call, in the best of some batches."""
-    packed = hook.pack([EnqueueCall({"tenant": "acme"}, 1)] * 500)
+    packed = hook.pack([outline_of({"tenant": "acme"}, 1)] * 500)
     best = float("inf")
     for _ in range(20):
         began = time.thread_time()
@@ -126,7 +127,7 @@ def one_row(bodies: list[str], good: Hook) -> set[str]:
     for body in bodies:
         hook = make(wrapped(body))
         call_once(hook)
-        _, decision = call_once(good, EnqueueCall({"tenant": "good"}, 1))
+        _, decision = call_once(good, outline_of({"tenant": "good"}, 1))
         said.add(getattr(decision, "fairness_key", ""))
     return said
 

@@ -1,34 +1,37 @@
 """The calls of a batch as one value of bytes: what crosses into Lua, and is read there.
 
-    number of chunks, end of each chunk                      u32 each
-    chunk:  number of calls, whether its strings hold NULs   u16, u8
-            for each call its number of headers and a number u32, u32
-            the strings, each ended by a NUL, or after its length where some hold NULs
+    number of chunks, end of each chunk     u32 each
+    chunk:  number of calls                 u16
+            length of each call             u32 each
+            the calls
 
-The number is the payload's size, or the attempts. A call's strings are the message's id and the
-error where it has them, then each header's name and value.
+A message that arrived is its outline. A delivery that failed is the attempts (u32), the message's
+id and the error, each behind its length (u32), and the outline.
 """
 
 import struct
 from collections.abc import Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 
 from fila.hooks.calls import EnqueueCall, FailureCall
 
-# A run that goes on in the middle of a chunk reads over its beginning.
+# A run that goes on in the middle of a chunk passes over its beginning.
 _CHUNK_CALLS = 64
-_CHUNK_CHARACTERS_MAX = 128 * 1024
+_CHUNK_BYTES_MAX = 128 * 1024
 _SLICE_BYTES_MAX = 512 * 1024
 _U32_MAX = (1 << 32) - 1
+_LENGTH = struct.Struct("<I")
+_FULL_CHUNK = struct.Struct(f"<H{_CHUNK_CALLS}I")
 
 Call = EnqueueCall | FailureCall
 
 
 def pack(calls: Sequence[Call]) -> bytes:
     """A batch of calls, all of one kind."""
+    bodies = [call if isinstance(call, bytes) else _failure(call) for call in calls]
     chunks: list[bytes] = []
-    for first in range(0, len(calls), _CHUNK_CALLS):
-        chunks += _chunks(calls[first : first + _CHUNK_CALLS])
+    for first in range(0, len(bodies), _CHUNK_CALLS):
+        chunks += _chunks(bodies[first : first + _CHUNK_CALLS])
     begin = 4 + 4 * len(chunks)
     ends = list(accumulate(map(len, chunks), initial=begin))[1:]
     return b"".join((struct.pack(f"<I{len(ends)}I", len(ends), *ends), *chunks))
@@ -48,28 +51,20 @@ def slice_from(packed: bytes, start: int) -> tuple[bytes, int]:
     raise IndexError(start)
 
 
-def _chunks(calls: Sequence[Call]) -> list[bytes]:
-    strings: list[str] = []
-    heads: list[int] = []
-    for call in calls:
-        headers = call.headers
-        if isinstance(call, EnqueueCall):
-            heads += (len(headers), min(call.payload_size, _U32_MAX))
-        else:
-            heads += (len(headers), min(call.attempts, _U32_MAX))
-            strings += (call.message_id, call.error)
-        strings += chain.from_iterable(headers.items())
-    if len(calls) > 1 and sum(map(len, strings)) > _CHUNK_CHARACTERS_MAX:
-        half = len(calls) // 2
-        return _chunks(calls[:half]) + _chunks(calls[half:])
-    return [_chunk(heads, strings)]
+def _failure(call: FailureCall) -> bytes:
+    texts = [text.encode(errors="replace") for text in (call.message_id, call.error)]
+    parts = [_LENGTH.pack(min(call.attempts, _U32_MAX))]
+    for text in texts:
+        parts += (_LENGTH.pack(len(text)), text)
+    return b"".join((*parts, call.outline))
 
 
-def _chunk(heads: list[int], strings: list[str]) -> bytes:
-    strings.append("")
-    body = "\0".join(strings).encode(errors="replace")
-    if body.count(b"\0") == len(strings) - 1:
-        return struct.pack(f"<HB{len(heads)}I", len(heads) // 2, 0, *heads) + body
-    encoded = [text.encode(errors="replace") for text in strings[:-1]]
-    parts = [part for text in encoded for part in (len(text).to_bytes(4, "little"), text)]
-    return b"".join((struct.pack(f"<HB{len(heads)}I", len(heads) // 2, 1, *heads), *parts))
+def _chunks(bodies: Sequence[bytes]) -> list[bytes]:
+    sizes = list(map(len, bodies))
+    if len(bodies) > 1 and sum(sizes) > _CHUNK_BYTES_MAX:
+        half = len(bodies) // 2
+        return _chunks(bodies[:half]) + _chunks(bodies[half:])
+    count = len(bodies)
+    full = count == _CHUNK_CALLS
+    head = _FULL_CHUNK.pack(count, *sizes) if full else struct.pack(f"<H{count}I", count, *sizes)
+    return [head + b"".join(bodies)]

@@ -1,9 +1,8 @@
 """What a hook is asked about, and within which limits."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 
 class HookKind(Enum):
@@ -13,17 +12,15 @@ class HookKind(Enum):
     ON_FAILURE = "on_failure"
 
 
-class EnqueueCall(NamedTuple):
-    """A message that arrived. Made for each message: a tuple costs half of a dataclass."""
-
-    headers: Mapping[str, str]
-    payload_size: int
+# A message that arrived: its outline (`fila.wire.outline`) and nothing around it, for there is one
+# for each message.
+EnqueueCall: TypeAlias = bytes
 
 
 class FailureCall(NamedTuple):
     """A delivery that failed."""
 
-    headers: Mapping[str, str]
+    outline: bytes
     message_id: str
     attempts: int
     error: str

@@ -19,8 +19,8 @@ from fila.model import NS_PER_S, Limits
 
 # In the order in which they need each other.
 _PARTS = (
-    "native", "watch", "headers", "base", "tables", "strings", "codes", "patterns", "matching",
-    "config", "policies", "results", "histogram", "environment", "runner",
+    "native", "watch", "headers", "outline", "base", "tables", "strings", "codes", "patterns",
+    "matching", "config", "policies", "results", "histogram", "environment", "runner",
 )  # fmt: skip
 _FIELDS = ("fairness_key", "weight", "throttle_keys", "cost", "priority", "delay_ms", "action")
 # The lines of a run, and what is read out of its input.

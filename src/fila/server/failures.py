@@ -11,6 +11,7 @@ from fila.server.hook_line import Call, Decision, Job
 from fila.server.runner import Answer, Reserved
 from fila.server.shell import Shell
 from fila.wire._pb.messages_pb2 import Message
+from fila.wire.outline import outline_of
 
 
 class Failures:
@@ -76,4 +77,4 @@ class _Nack:
 
 def _call(stored: bytes, *, attempts: int, error: str) -> FailureCall:
     message = Message.FromString(stored)
-    return FailureCall(message.headers, message.id, attempts, error)
+    return FailureCall(outline_of(message.headers, 0), message.id, attempts, error)

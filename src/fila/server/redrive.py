@@ -16,7 +16,7 @@ from fila.core.commands import Redrive
 from fila.core.effects import RedriveResult
 from fila.core.records import Entry
 from fila.errors import ExhaustedError
-from fila.hooks.calls import EnqueueCall, HookKind
+from fila.hooks.calls import HookKind
 from fila.model import EnqueueDecision, Limits, Timing
 from fila.server.boundary import Context
 from fila.server.hook_line import Call
@@ -27,6 +27,7 @@ from fila.wire._pb import admin_pb2 as pb
 from fila.wire._pb.messages_pb2 import Message
 from fila.wire.names import check_queue_name
 from fila.wire.options import OptionReader, Wishes
+from fila.wire.outline import outline_of
 from fila.wire.request import parse
 
 # What one write moves: few enough not to hold the loop, and not too many bytes to look at.
@@ -120,7 +121,7 @@ class RedriveService:
         message = Message.FromString(stored)
         spec, timing = self._options.read(message.options)
         chunk.wishes.append((spec, Timing(ttl_ms=timing.ttl_ms) if timing else None))
-        chunk.calls.append(EnqueueCall(message.headers, len(message.payload)))
+        chunk.calls.append(outline_of(message.headers, len(message.payload)))
 
     async def _decide(self, source: str, chunk: _Chunk) -> Sequence[Wishes]:
         """What the messages ask for from now on: the script's word, else their own."""

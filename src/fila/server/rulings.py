@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fila.hooks.calls import EnqueueCall
 from fila.model import EnqueueDecision, Spec, Timing
 from fila.wire.intake import Columns
+from fila.wire.outline import outline
 
 # Scripts decide few different things; each pair is made one only once.
 _KNOWN_MAX = 1 << 16
@@ -73,4 +74,4 @@ def _delayed(own: Timing | None, delay_ms: int) -> Timing | None:
 
 def calls_of(columns: Columns) -> list[EnqueueCall]:
     """What the script is asked about."""
-    return [EnqueueCall(item.headers, len(item.payload)) for item in columns.items]
+    return list(map(outline, columns.items, columns.bodies))

@@ -4,10 +4,11 @@ import time
 from collections.abc import Mapping, Sequence
 
 from fila.hooks.batch import Call
-from fila.hooks.calls import BreakerSettings, EnqueueCall, FailureCall, HookKind, HookLimits
+from fila.hooks.calls import BreakerSettings, FailureCall, HookKind, HookLimits
 from fila.hooks.decisions import Decision
 from fila.hooks.hook import Hook
 from fila.model import NS_PER_S, EnqueueDecision, FailureDecision, Limits
+from fila.wire.outline import outline_of
 
 # A breaker that never opens.
 PATIENT = BreakerSettings(threshold=1_000_000_000)
@@ -53,7 +54,7 @@ def ask(hook: Hook, calls: Sequence[Call], *, now_ns: int = 0) -> list[Decision 
 
 
 def ask_one(hook: Hook, **headers: str) -> EnqueueDecision | None:
-    [decision] = ask(hook, [EnqueueCall(headers, 10)])
+    [decision] = ask(hook, [outline_of(headers, 10)])
     assert decision is None or isinstance(decision, EnqueueDecision)
     return decision
 
@@ -63,7 +64,9 @@ def decide(body: str, **headers: str) -> EnqueueDecision | None:
 
 
 def fail_once(hook: Hook, error: str = "boom", attempts: int = 1) -> FailureDecision | None:
-    [decision] = ask(hook, [FailureCall({"tenant": "acme"}, "id-1", attempts, error)])
+    [decision] = ask(
+        hook, [FailureCall(outline_of({"tenant": "acme"}, 0), "id-1", attempts, error)]
+    )
     assert decision is None or isinstance(decision, FailureDecision)
     return decision
 

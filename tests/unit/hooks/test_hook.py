@@ -3,9 +3,10 @@
 import pytest
 
 from fila.errors import ScriptError
-from fila.hooks.calls import BreakerSettings, EnqueueCall, HookKind
+from fila.hooks.calls import BreakerSettings, HookKind
 from fila.hooks.decisions import Decision
 from fila.model import NS_PER_MS, EnqueueDecision, FailureAction, FailureDecision, Limits
+from fila.wire.outline import outline_of
 from tests.unit.hooks.asking import PATIENT, ask, ask_one, decide, fail_once, make
 from tests.unit.hooks.asking import on_enqueue as enqueue_script
 from tests.unit.hooks.asking import on_failure as failure_script
@@ -60,7 +61,7 @@ def test_every_message_of_a_batch_is_asked_about_in_order() -> None:
         enqueue_script("return { fairness_key = msg.headers.n, weight = msg.payload_size }")
     )
 
-    decisions = ask(hook, [EnqueueCall({"n": f"n{n}"}, n) for n in range(1, 1001)])
+    decisions = ask(hook, [outline_of({"n": f"n{n}"}, n) for n in range(1, 1001)])
 
     assert decisions == [EnqueueDecision(fairness_key=f"n{n}", weight=n) for n in range(1, 1001)]
     assert hook.stats(0).calls == 1000
@@ -68,13 +69,14 @@ def test_every_message_of_a_batch_is_asked_about_in_order() -> None:
 
 def test_a_run_that_is_out_of_time_goes_on_where_it_stopped() -> None:
     hook = make(enqueue_script("return { fairness_key = msg.headers.n }"))
-    packed = hook.pack([EnqueueCall({"n": str(n)}, 1) for n in range(200)])
+    packed = hook.pack([outline_of({"n": str(n)}, 1) for n in range(200)])
 
     found: list[Decision | None] = []
     while len(found) < 200:
         run = hook.run(packed, start=len(found), budget_ns=0)
         decisions = hook.take(run, now_ns=0)
-        assert len(decisions) == 1
+        # Small calls are timed a few together.
+        assert 1 <= len(decisions) <= 8
         found += decisions
 
     assert found == [EnqueueDecision(fairness_key=str(n)) for n in range(200)]
@@ -84,7 +86,7 @@ def test_a_failed_call_ends_the_run_and_the_next_run_goes_on() -> None:
     hook = make(
         enqueue_script("assert(msg.headers.n ~= '2') return { weight = 5 }"), breaker=PATIENT
     )
-    packed = hook.pack([EnqueueCall({"n": str(n)}, 1) for n in range(5)])
+    packed = hook.pack([outline_of({"n": str(n)}, 1) for n in range(5)])
 
     first = hook.take(hook.run(packed, start=0, budget_ns=10**9), now_ns=0)
     second = hook.take(hook.run(packed, start=3, budget_ns=10**9), now_ns=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from fila.hooks.calls import EnqueueCall
@@ -39,7 +39,7 @@ class Script:
 
     def pack(self, calls: Sequence[EnqueueCall]) -> bytes:
         self.packs += 1
-        self._packed.append([call.headers["name"] for call in calls])
+        self._packed.append([call.decode() for call in calls])
         return str(len(self._packed) - 1).encode()
 
     def run(self, packed: bytes, *, start: int, budget_ns: int) -> Any:
@@ -79,15 +79,10 @@ class Request:
 
     def _prepare(self) -> Sequence[EnqueueCall] | None:
         self.prepared += 1
-        return [_call(name) for name in self.names] if self.is_wanted else None
+        return [name.encode() for name in self.names] if self.is_wanted else None
 
     def _done(self, decisions: Sequence[Decision | None]) -> None:
         assert self.keys is None, "told twice"
         self.keys = [None if decision is None else decision.fairness_key for decision in decisions]
         if self._told is not None:
             self._told(self)
-
-
-def _call(name: str) -> EnqueueCall:
-    headers: Mapping[str, str] = {"name": name}
-    return EnqueueCall(headers, 0)

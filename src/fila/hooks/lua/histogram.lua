@@ -16,12 +16,12 @@ end
 
 for micros = 0, SMALL_MAX do small[micros] = bucket(micros) end
 
--- os.clock counts whole microseconds.
-function histogram.add(seconds)
+-- So many calls of so long each. os.clock counts whole microseconds.
+function histogram.add(seconds, calls)
   local micros = seconds * 1000000 + 0.5
   micros = micros - micros % 1
   local place = small[micros] or bucket(micros)
-  counts[place] = (counts[place] or 0) + 1
+  counts[place] = (counts[place] or 0) + calls
 end
 
 -- What was counted since the last time, as text.

@@ -24,6 +24,8 @@ for value = 0, 100 do digits[value] = format("%d", value) end
 
 -- Keys that were looked at lately; tenants come again and again.
 local known, known_count = {}, 0
+-- Lines of results that name nothing but a key, for those of the keys.
+local bare_lines = {}
 
 local function key(value)
   if type(value) == "number" then
@@ -35,7 +37,7 @@ local function key(value)
     return UNUSABLE
   end
   if #value <= KNOWN_BYTES_MAX then
-    if known_count >= KNOWN_MAX then known, known_count = {}, 0 end
+    if known_count >= KNOWN_MAX then known, known_count, bare_lines = {}, 0, {} end
     known[value], known_count = value, known_count + 1
   end
   return value
@@ -110,7 +112,16 @@ function results.on_enqueue(result)
   if metatable_of(result) then result = bare(result) end
   local name, weight, list = result.fairness_key, result.weight, result.throttle_keys
   local cost, priority, delay_ms = result.cost, result.priority, result.delay_ms
-  return (name == nil and "" or known[name] or key(name))
+  local text = name == nil and "" or known[name] or key(name)
+  if weight == nil and list == nil and cost == nil and priority == nil and delay_ms == nil then
+    -- What most scripts say: whose message it is.
+    local line = bare_lines[text]
+    if line then return line end
+    line = text .. "\1\1\1\1\1"
+    if known[text] then bare_lines[text] = line end
+    return line
+  end
+  return text
     .. "\1" .. (weight == nil and "" or digits[weight] or number(weight))
     .. "\1" .. (cost == nil and "" or digits[cost] or number(cost))
     .. "\1" .. (priority == nil and "" or digits[priority] or number(priority))

@@ -10,12 +10,15 @@ local concat, find, format = native.concat, native.string.find, native.string.fo
 local watch, headers, histogram, config = parts.watch, parts.headers, parts.histogram, parts.config
 local settings, environment = parts.settings, parts.environment
 local proxy, show, begin, add = headers.proxy, headers.show, watch.begin, histogram.add
+local outline, state = parts.outline, watch.state
 
 local name, queue = settings.name, settings.queue
 local is_failure = name == "on_failure"
 local encode = parts.results[name]
 
 local FAILED = "\4"
+-- Small calls that are timed together.
+local GROUP_MAX = 8
 local LINES_BYTES_MAX = 32768
 local MESSAGE_BYTES_MAX = 500
 local LEVELS_MAX = 20
@@ -26,125 +29,95 @@ local hook
 local thread
 -- The lines of the run, and how many there are.
 local lines, done, size = {}, 0, 0
-local called_at = 0
+-- Calls since the clock was read, and when that was.
+local group, group_at = 0, 0
 
--- Strings as Python packs them: ended by NULs, or after their length where they hold NULs.
-local ENDED, MEASURED = { [0] = "" }, { [0] = "<" }
+local lengths_form = "<" .. rep("I4", 64)
 
-local function form(measured, count)
-  local forms = measured and MEASURED or ENDED
-  local found = forms[count]
-  if not found then
-    found = measured and "<" .. rep("s4", count) or rep("z", count)
-    forms[count] = found
-  end
-  return found
-end
-
-local function read_headers(slice, at, count, measured)
-  local shown = {}
-  while count >= 4 do
-    local a, b, c, d, e, f, g, h
-    a, b, c, d, e, f, g, h, at = unpack(form(measured, 8), slice, at)
-    shown[a], shown[c], shown[e], shown[g] = b, d, f, h
-    count = count - 4
-  end
-  for _ = 1, count do
-    local header, value
-    header, value, at = unpack(form(measured, 2), slice, at)
-    shown[header] = value
-  end
-  return shown, at
-end
-
--- One message: its headers are shown, the rest is what the hook gets.
-local function enqueue_message(slice, at, header_count, measured, payload_size)
-  local shown
-  if header_count == 1 and not measured then
-    local header, value
-    header, value, at = unpack("zz", slice, at)
-    shown = { [header] = value }
-  else
-    shown, at = read_headers(slice, at, header_count, measured)
-  end
-  show(shown)
-  return at, { headers = proxy, payload_size = payload_size, queue = queue }
-end
-
-local function failure_message(slice, at, header_count, measured, attempts)
-  local id, problem, shown
-  id, problem, at = unpack(form(measured, 2), slice, at)
-  shown, at = read_headers(slice, at, header_count, measured)
-  show(shown)
-  return at, { headers = proxy, id = id, attempts = attempts, queue = queue, error = problem },
-    problem, attempts
-end
-
-local read = is_failure and failure_message or enqueue_message
-
-local function skip_strings(slice, at, count, measured)
-  for _ = 1, count do
-    local _text
-    _text, at = unpack(form(measured, 1), slice, at)
-  end
-  return at
-end
-
-local HEADS_MAX = 64
-local heads_form = "<" .. rep("I4I4", HEADS_MAX)
-
-local function read_heads(slice, at, count)
-  local wanted = count == HEADS_MAX and heads_form or "<" .. rep("I4I4", count)
+-- How long the calls of a chunk are, and behind them where the first one begins.
+local function read_lengths(slice, at, count)
+  local wanted = count == 64 and lengths_form or "<" .. rep("I4", count)
   return { unpack(wanted, slice, at) }
 end
 
-local LEADING = is_failure and 2 or 0
+-- A message that arrived: its headers are shown, the rest is what the hook gets.
+local function read_enqueue(slice, at, over)
+  local shown, payload_size = outline(slice, at, over)
+  show(shown)
+  return { headers = proxy, payload_size = payload_size, queue = queue }
+end
+
+-- A delivery that failed.
+local function read_failure(slice, at, over)
+  local attempts, id, problem
+  attempts, id, problem, at = unpack("<I4s4s4", slice, at)
+  if find(id, "\0", 1, true) or find(problem, "\0", 1, true) then watch.closely() end
+  show((outline(slice, at, over)))
+  return { headers = proxy, id = id, attempts = attempts, queue = queue, error = problem },
+    problem, attempts
+end
+
+local read = is_failure and read_failure or read_enqueue
+
+-- So many calls have been made since the clock was read last. A long one is counted by itself, others
+-- as long as they took on average.
+local function close_group(now, calls)
+  local began = watch.started()
+  if state.looks > 1 and calls > 1 and began > group_at then
+    add((began - group_at) / (calls - 1), calls - 1)
+    add(now - began, 1)
+  else
+    add((now - group_at) / calls, calls)
+  end
+  group, group_at = 0, now
+end
 
 -- The calls of one chunk from the `skip`th on; where the next chunk begins, or nil to stop.
-local function run_chunk(slice, at, skip, now, stop)
-  local count, measured
-  count, measured, at = unpack("<I2I1", slice, at)
-  measured = measured == 1
-  if measured then watch.closely() end
-  local heads = read_heads(slice, at, count)
-  at = heads[2 * count + 1]
-  for index = 1, skip do
-    at = skip_strings(slice, at, LEADING + 2 * heads[2 * index - 1], measured)
-  end
+local function run_chunk(slice, at, skip, stop)
+  local count
+  count, at = unpack("<I2", slice, at)
+  local lengths = read_lengths(slice, at, count)
+  at = lengths[count + 1]
+  for index = 1, skip do at = at + lengths[index] end
   for index = skip + 1, count do
-    local msg, second, third
-    at, msg, second, third = read(slice, at, heads[2 * index - 1], measured, heads[2 * index])
+    local over = at + lengths[index]
+    local msg, second, third = read(slice, at, over)
+    at = over
     local result = hook(msg, second, third)
     if type(result) ~= "table" then
       done = done + 1
       lines[done] = FAILED .. "bad_results\1it returned " .. type(result) .. ", not a table"
-      add(clock() - now)
+      close_group(clock(), group + 1)
       return nil
     end
     local line = encode(result)
     done = done + 1
     lines[done] = line
     size = size + #line
-    local later = clock()
-    add(later - now)
-    now = later
-    called_at = now
-    if now >= stop or size > LINES_BYTES_MAX then return nil end
-    begin(now)
+    group = group + 1
+    if group == GROUP_MAX or state.looks > 1 or size > LINES_BYTES_MAX then
+      local now = clock()
+      close_group(now, group)
+      if now >= stop or size > LINES_BYTES_MAX then return nil end
+      begin(now)
+    else
+      state.looks, state.untimed = 0, true
+    end
   end
-  return at, now
+  return at
 end
 
 -- Walks batches for ever; each resume brings one.
-local function walk(slice, skip, now, stop)
+local function walk(slice, skip, stop)
   while true do
     local at = 1
     size = 0
     while at and at <= #slice do
-      at, now = run_chunk(slice, at, skip, now, stop)
+      at = run_chunk(slice, at, skip, stop)
       skip = 0
     end
-    slice, skip, now, stop = yield()
+    if group > 0 then close_group(clock(), group) end
+    slice, skip, stop = yield()
   end
 end
 
@@ -204,12 +177,13 @@ function runner.run(slice, skip, budget, spent, cpu_now, every, is_stale)
   if not thread then thread = watch.thread(walk) end
   local now = clock()
   watch.start(now, cpu_now, spent)
-  done, called_at = 0, now
-  local ok, problem = resume(thread, slice, skip, now, now + budget)
+  done, group, group_at = 0, 0, now
+  local ok, problem = resume(thread, slice, skip, now + budget)
   local took = 0
   if not ok then
-    took = clock() - called_at
-    add(took)
+    local ended = clock()
+    took = ended - ((state.looks > 1 or group == 0) and watch.started() or group_at)
+    close_group(ended, group + 1)
     done = done + 1
     lines[done] = FAILED .. failure(problem, thread)
     thread = nil
