@@ -18,7 +18,26 @@ _ITEMS = (
     " ", "é", "\0", "\xff", "-", "*", "+", "?", "%w+", "[%w]-", "(%b())", "(()a())", "%e",
 )  # fmt: skip
 _SUFFIXES = ("", "", "", "", "*", "+", "-", "?")
-_SUBJECT = ("a", "a", "b", "b", "c", " ", "(", ")", "1", "_", "A", "é", "\0", "\xff", "%", "]", "ab", "aab")
+_SUBJECT = (
+    "a",
+    "a",
+    "b",
+    "b",
+    "c",
+    " ",
+    "(",
+    ")",
+    "1",
+    "_",
+    "A",
+    "é",
+    "\0",
+    "\xff",
+    "%",
+    "]",
+    "ab",
+    "aab",
+)
 _REPLACEMENTS = (
     "''", "'x'", "'%0'", "'%1'", "'%2'", "'<%0%1>'", "'%%'", "'%'", "'%x'", "'a%0b%0'", "7", "1.5",
     "{a = 'A', b = false, ab = 3, [1] = 'one'}", "{}", "{a = {}}", "{a = true}",
@@ -76,7 +95,9 @@ class Duel:
             part = kept[b"load"](code.encode(), b"=" + name.encode())(native, parts)
             native = native or part
             parts[name.encode()] = part
-        restore = kept[b"load"](b"local kept, all = ... for k, v in kept.next, kept do all[k] = v end")
+        restore = kept[b"load"](
+            b"local kept, all = ... for k, v in kept.next, kept do all[k] = v end"
+        )
         restore(kept, lua.globals())
         self._answer = kept[b"load"](_DUEL.encode())(parts[b"matching"], original)
 

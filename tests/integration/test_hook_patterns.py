@@ -18,7 +18,7 @@ _MISTAKES = (
     "position > 1 and byte(state.subject, position - 1) or 0 => byte(state.subject, position)",
     "until byte(pattern, at) == 93 -- ] => until byte(pattern, at) == 93 or at > stop",
     "at + 2 < last then -- - => at + 2 <= last then -- -",
-    "error(\"invalid pattern capture\", 0) => error(\"invalid capture\", 0)",
+    'error("invalid pattern capture", 0) => error("invalid capture", 0)',
     "if open == 0 then return index + 1 end => if open == 0 then return index end",
     "if init == 0 or init < -size then return 1 end => if init == 0 then return 1 end",
     "local CAPTURES_MAX = 32 => local CAPTURES_MAX = 31",

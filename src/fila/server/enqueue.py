@@ -1,6 +1,6 @@
 """The calls that store messages."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import cast
 
@@ -10,7 +10,7 @@ from fila.hooks.calls import HookKind
 from fila.model import EnqueueDecision, Outcome, ProducerSequence
 from fila.server.boundary import Context
 from fila.server.hook_line import Call, Decision, HookLine, Job
-from fila.server.rulings import Rulings, calls_of
+from fila.server.rulings import Rulings
 from fila.server.runner import Answer, Reserved
 from fila.server.shell import Shell
 from fila.wire import reply
@@ -34,8 +34,10 @@ class EnqueueService:
         request = parse(pb.EnqueueRequest, data)
         queue, producer = request.queue, _producer(request)
         self._check(queue, len(data))
-        columns = self._intake.one(request)
-        outcome = await self._store(queue, columns, producer, len(data))
+        line = self._shell.policy.line(queue, HookKind.ON_ENQUEUE)
+        columns = self._intake.one(request, outlined=line is not None)
+        command = partial(_command, queue, columns, producer)
+        outcome = await self._store(command, columns, len(data), line)
         if outcome.errors:
             error = outcome.errors[0]
             raise error_of(error.code, error.message)
@@ -48,10 +50,12 @@ class EnqueueService:
         request = parse(pb.EnqueueBatchRequest, data)
         queue, producer = request.queue, _producer(request)
         self._check(queue, len(data))
-        columns = self._intake.many(request)
+        line = self._shell.policy.line(queue, HookKind.ON_ENQUEUE)
+        columns = self._intake.many(request, outlined=line is not None)
         if not columns.bodies and not columns.refused:
             return b""
-        outcome = await self._store(queue, columns, producer, len(data))
+        command = partial(_command, queue, columns, producer)
+        outcome = await self._store(command, columns, len(data), line)
         # Looked up only now: ids of a queue that was replaced meanwhile lead nowhere anyway.
         return reply.accepted(outcome, self._shell.scheduler.partition_of(queue))
 
@@ -62,15 +66,17 @@ class EnqueueService:
         self._shell.disk.admit(size)
 
     async def _store(
-        self, queue: str, columns: Columns, producer: ProducerSequence | None, size: int
+        self,
+        command: Callable[[Answer], Enqueue],
+        columns: Columns,
+        size: int,
+        line: HookLine | None,
     ) -> Outcome:
         runner = self._shell.runner
-        command = partial(_command, queue, columns, producer)
-        line = self._shell.policy.line(queue, HookKind.ON_ENQUEUE)
         if line is None:
             outcome = await runner.ask(command, size)
         else:
-            line.admit(queue, len(columns.items), size)
+            line.admit(len(columns.bodies), size)
             outcome = await self._decide(line, columns, runner.reserve(command, size))
         assert isinstance(outcome, Outcome)
         return outcome
@@ -85,13 +91,13 @@ class EnqueueService:
             # call, and be given this outcome instead of the script's time once more.
             if reserved.is_abandoned:
                 return None
-            return [] if self._shell.runner.is_answered(reserved.command) else calls_of(columns)
+            return [] if self._shell.runner.is_answered(reserved.command) else columns.outlines
 
         def done(decisions: Sequence[Decision | None]) -> None:
             self._rulings.apply(columns, cast("Sequence[EnqueueDecision | None]", decisions))
             reserved.submit()
 
-        job = Job(prepare=prepare, done=done, count=len(columns.items), size=reserved.size)
+        job = Job(prepare=prepare, done=done, count=len(columns.bodies), size=reserved.size)
         self._shell.policy.submit(line, job)
         return reserved.reply()
 

@@ -66,7 +66,8 @@ class Question:
 class HookLine:
     """One script's line. Without a script, whatever waits is let through."""
 
-    def __init__(self, hook: Hook | None) -> None:
+    def __init__(self, queue: str, hook: Hook | None) -> None:
+        self._queue = queue
         self.hook = hook
         # Known to the thread as a line with work.
         self.is_listed = False
@@ -78,13 +79,13 @@ class HookLine:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def admit(self, queue: str, count: int, size: int) -> None:
+    def admit(self, count: int, size: int) -> None:
         """Refuse what would wait too long behind the rest; alone, anything may wait."""
         if not self._jobs:
             return
         if self._count + count > _CALLS_MAX or self._bytes + size > _BYTES_MAX:
             raise ExhaustedError(
-                f"{self._count} messages wait for the on_enqueue script of queue {queue!r}; "
+                f"{self._count} messages wait for the on_enqueue script of queue {self._queue!r}; "
                 "try again later, send less at once, or make the script quicker"
             )
 

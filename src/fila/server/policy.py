@@ -101,10 +101,10 @@ class Policy:
             return
         known = self._queues.setdefault(compiled.queue, _QueueHooks())
         for kind in known.sources.keys() - compiled.sources.keys():
-            self._replace(known, kind, None)
+            self._replace(compiled.queue, known, kind, None)
         known.sources = compiled.sources
         for kind, hook in compiled.hooks.items():
-            self._replace(known, kind, hook)
+            self._replace(compiled.queue, known, kind, hook)
 
     def discard(self, compiled: Compiled) -> None:
         """The queue keeps what it has."""
@@ -116,7 +116,7 @@ class Policy:
             known = self._queues.pop(name, None)
             if known is not None:
                 for kind in known.sources:
-                    self._replace(known, kind, None)
+                    self._replace(name, known, kind, None)
 
     def line(self, queue: str, kind: HookKind) -> HookLine | None:
         """Where a queue's messages wait for a script; None where they need not."""
@@ -187,10 +187,10 @@ class Policy:
             cpu_ns=thread_cpu_ns,
         )
 
-    def _replace(self, known: _QueueHooks, kind: HookKind, hook: Hook | None) -> None:
+    def _replace(self, queue: str, known: _QueueHooks, kind: HookKind, hook: Hook | None) -> None:
         line = known.lines.get(kind)
         if line is None:
-            known.lines[kind] = HookLine(hook)
+            known.lines[kind] = HookLine(queue, hook)
             return
         if line.hook is not None:
             self._retire([line.hook])

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from fila.hooks.calls import EnqueueCall
 from fila.model import EnqueueDecision, Spec, Timing
 from fila.wire.intake import Columns
-from fila.wire.outline import outline
 
 # Scripts decide few different things; each pair is made one only once.
 _KNOWN_MAX = 1 << 16
@@ -70,8 +68,3 @@ def _delayed(own: Timing | None, delay_ms: int) -> Timing | None:
     """So long, whatever the message asked for itself; its time to live stays."""
     ttl_ms = own.ttl_ms if own is not None else 0
     return Timing(delay_ms=delay_ms, ttl_ms=ttl_ms) if delay_ms or ttl_ms else None
-
-
-def calls_of(columns: Columns) -> list[EnqueueCall]:
-    """What the script is asked about."""
-    return list(map(outline, columns.items, columns.bodies))

@@ -11,6 +11,7 @@ from fila.model import ItemError, Limits, ProducerSequence, Spec, Timing
 from fila.wire._pb import service_pb2 as pb
 from fila.wire.names import check_size, has_control
 from fila.wire.options import OptionReader
+from fila.wire.outline import outline
 
 _PRODUCER_BYTES_MAX = 64
 # Producers use few names; these need not be looked at again.
@@ -23,8 +24,8 @@ class Columns:
     """The accepted items of a call, and those that were refused by their place in it."""
 
     bodies: list[bytes] = field(default_factory=list)
-    # As they were parsed; `bodies` has their bytes.
-    items: "list[pb.EnqueueItem | pb.EnqueueRequest]" = field(default_factory=list)
+    # What a script may know of them, where one is asked.
+    outlines: list[bytes] = field(default_factory=list)
     specs: list[Spec] = field(default_factory=list)
     # By position in the columns.
     timings: dict[int, Timing] = field(default_factory=dict)
@@ -41,16 +42,16 @@ class Intake:
         # An item no larger than this has no header or payload that could be too large.
         self._surely_small = min(limits.header_bytes_max, limits.message_bytes_max)
 
-    def one(self, request: pb.EnqueueRequest) -> Columns:
+    def one(self, request: pb.EnqueueRequest, *, outlined: bool = False) -> Columns:
         """The message of a unary call; it consumes the request."""
         request.ClearField("queue")
         request.ClearField("producer")
         request.DiscardUnknownFields()
         columns = Columns()
-        self._take(columns, request)
+        self._take(columns, request, outlined=outlined)
         return columns
 
-    def many(self, request: pb.EnqueueBatchRequest) -> Columns:
+    def many(self, request: pb.EnqueueBatchRequest, *, outlined: bool = False) -> Columns:
         """The messages of a batch; those that fail their checks are in `refused`."""
         limit = self._limits.batch_messages_max
         if len(request.items) > limit:
@@ -62,12 +63,14 @@ class Intake:
         columns = Columns()
         for index, item in enumerate(request.items):
             try:
-                self._take(columns, item)
+                self._take(columns, item, outlined=outlined)
             except FilaError as error:
                 columns.refused.append(ItemError(index, error.code, str(error)))
         return columns
 
-    def _take(self, columns: Columns, item: pb.EnqueueItem | pb.EnqueueRequest) -> None:
+    def _take(
+        self, columns: Columns, item: pb.EnqueueItem | pb.EnqueueRequest, *, outlined: bool
+    ) -> None:
         body = item.SerializeToString()
         headers = item.headers
         for name in headers:
@@ -87,8 +90,9 @@ class Intake:
             columns.specs.append(spec)
         else:
             columns.specs.append(self._options.plain)
-        columns.items.append(item)
         columns.bodies.append(body)
+        if outlined:
+            columns.outlines.append(outline(item, body))
 
     def _check_name(self, name: str) -> None:
         if not name:

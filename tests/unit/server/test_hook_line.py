@@ -8,7 +8,7 @@ from tests.unit.server.scripts import Request, Script
 
 
 def filled(script: Script | None, *requests: Request) -> HookLine:
-    line = HookLine(script.hook if script else None)
+    line = HookLine("q", script.hook if script else None)
     for request in requests:
         line.append(request.job)
     return line
@@ -185,18 +185,20 @@ def test_an_answer_that_never_comes_leaves_the_messages_as_they_are() -> None:
 def test_what_would_wait_too_long_is_refused_with_the_reason() -> None:
     line = filled(Script(), Request(*["a"] * 15_000))
 
-    with pytest.raises(ExhaustedError, match="15000 messages wait for the on_enqueue script of q"):
-        line.admit("q", 6000, 0)
-    line.admit("q", 5000, 0)
+    with pytest.raises(
+        ExhaustedError, match="15000 messages wait for the on_enqueue script of queue 'q'"
+    ):
+        line.admit(6000, 0)
+    line.admit(5000, 0)
 
 
 def test_too_many_bytes_are_refused_too_but_never_the_only_request() -> None:
     line = filled(None)
-    line.admit("q", 30_000, 1 << 30)
+    line.admit(30_000, 1 << 30)
     line.append(Request("a").job)
 
     with pytest.raises(ExhaustedError, match="make the script quicker"):
-        line.admit("q", 1, 1 << 30)
+        line.admit(1, 1 << 30)
 
 
 def test_what_has_left_makes_room() -> None:
@@ -204,4 +206,4 @@ def test_what_has_left_makes_room() -> None:
     finish(line)
     line.append(Request("c").job)
 
-    line.admit("q", 19_999, 64 * 1024 * 1024 - 10)
+    line.admit(19_999, 64 * 1024 * 1024 - 10)

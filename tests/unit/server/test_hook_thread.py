@@ -37,7 +37,7 @@ class Told:
 
 async def test_requests_that_arrive_together_are_asked_together(thread: HookThread) -> None:
     script = Script()
-    line = HookLine(script.hook)
+    line = HookLine("q", script.hook)
     requests = [Told(name) for name in "abc"]
 
     for told in requests:
@@ -52,7 +52,7 @@ async def test_the_loop_goes_on_while_a_script_runs(thread: HookThread) -> None:
     script, told = Script(), Told("a")
     script.may_run.clear()
 
-    thread.submit(HookLine(script.hook), told.request.job)
+    thread.submit(HookLine("q", script.hook), told.request.job)
     for _ in range(100):
         await asyncio.sleep(0)
 
@@ -63,7 +63,7 @@ async def test_the_loop_goes_on_while_a_script_runs(thread: HookThread) -> None:
 
 async def test_a_slow_line_takes_turns_with_a_quick_one(thread: HookThread) -> None:
     slow, quick = Script(per_run=1), Script()
-    slow_line, quick_line = HookLine(slow.hook), HookLine(quick.hook)
+    slow_line, quick_line = HookLine("q", slow.hook), HookLine("q", quick.hook)
     long, short = Told(*map(str, range(200))), Told("a")
 
     thread.submit(slow_line, long.request.job)
@@ -78,7 +78,7 @@ async def test_a_fault_in_a_run_is_logged_and_the_queue_goes_on(
     thread: HookThread, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script, told, after = Script(), Told("a", "b"), Told("c")
-    line = HookLine(script.hook)
+    line = HookLine("q", script.hook)
 
     def broken(*_arguments: object, **_more: object) -> None:
         raise RuntimeError("a fault of ours")
@@ -97,7 +97,7 @@ async def test_who_waits_for_a_script_that_was_taken_away_is_let_through(
     thread: HookThread,
 ) -> None:
     script, first, second = Script(per_run=1), Told("a"), Told("b")
-    line = HookLine(script.hook)
+    line = HookLine("q", script.hook)
     script.may_run.clear()
     thread.submit(line, first.request.job)
     await asyncio.sleep(0)

@@ -37,8 +37,17 @@ local function read_header(slice, at, shown)
   return over
 end
 
+-- The last message's header, where it had but one: messages of a queue are mostly alike, and a table
+-- less for each of them is worth it. Scripts never see the table itself.
+local single, single_name = {}, nil
+
+local function several(shown)
+  if shown == single then return { [single_name] = single[single_name] } end
+  return shown or {}
+end
+
 return function(slice, at, over)
-  local shown = {}
+  local shown, count, payload_size, only = nil, 0, 0, nil
   while at < over do
     local tag, size, more = byte(slice, at, at + 2)
     if tag == HEADER then
@@ -47,20 +56,33 @@ return function(slice, at, over)
         -- Nearly always: everything is short enough for lengths of one byte.
         name_tag, name, value_tag, value, after = unpack("Bs1Bs1", slice, at + 2)
       end
+      count = count + 1
       if name_tag == NAME and value_tag == VALUE and after == at + 2 + size then
+        if count > 1 then
+          shown = several(shown)
+        elseif name == single_name then
+          shown = single
+        else
+          shown, only = {}, name
+        end
         shown[name], at = value, after
       else
+        shown = several(shown)
         at = read_header(slice, at + 1, shown)
       end
-    elseif tag ~= PAYLOAD then
-      break
-    elseif size < 128 then
-      return shown, size
-    elseif more < 128 then
-      return shown, size - 128 + (more << 7)
     else
-      return shown, (varint(slice, at + 1))
+      if tag == PAYLOAD then
+        if size < 128 then
+          payload_size = size
+        elseif more < 128 then
+          payload_size = size - 128 + (more << 7)
+        else
+          payload_size = varint(slice, at + 1)
+        end
+      end
+      break
     end
   end
-  return shown, 0
+  if only and count == 1 then single, single_name = shown, only end
+  return shown or {}, payload_size
 end
