@@ -11,12 +11,78 @@ from importlib.resources import files
 import lupa.lua54
 
 _ITEMS = (
-    "a", "b", "c", ".", "%a", "%d", "%s", "%w", "%W", "%x", "%p", "%c", "%u", "%l", "%z", "%g", "%S",
-    "[ab]", "[^ab]", "[a-c]", "[%a_]", "[^%s]", "[]]", "[^]]", "[a-]", "[-a]", "[%]]", "[b%-]", "[",
-    "[a", "[^", "[a-%a]", "%", "%%", "%.", "%b()", "%bab", "%b", "%baa", "%f[a]", "%f[^a]", "%f[%w]", "%f",
-    "%f[%z]", "%1", "%2", "%3", "%0", "%9", "()", "(", ")", "(a)", "(.-)", "(a*)", "((a)b)", "$", "^",
-    " ", "é", "\0", "\xff", "-", "*", "+", "?", "%w+", "[%w]-", "(%b())", "(()a())", "%e",
-)  # fmt: skip
+    "a",
+    "b",
+    "c",
+    ".",
+    "%a",
+    "%d",
+    "%s",
+    "%w",
+    "%W",
+    "%x",
+    "%p",
+    "%c",
+    "%u",
+    "%l",
+    "%z",
+    "%g",
+    "%S",
+    "[ab]",
+    "[^ab]",
+    "[a-c]",
+    "[%a_]",
+    "[^%s]",
+    "[]]",
+    "[^]]",
+    "[a-]",
+    "[-a]",
+    "[%]]",
+    "[b%-]",
+    "[",
+    "[a",
+    "[^",
+    "[a-%a]",
+    "%",
+    "%%",
+    "%.",
+    "%b()",
+    "%bab",
+    "%b",
+    "%baa",
+    "%f[a]",
+    "%f[^a]",
+    "%f[%w]",
+    "%f",
+    "%f[%z]",
+    "%1",
+    "%2",
+    "%3",
+    "%0",
+    "%9",
+    "()",
+    "(",
+    ")",
+    "(a)",
+    "(.-)",
+    "(a*)",
+    "((a)b)",
+    "$",
+    "^",
+    " ",
+    "é",
+    "\0",
+    "\xff",
+    "-",
+    "*",
+    "+",
+    "?",
+    "%w+",
+    "[%w]-",
+    "(%b())",
+    "(()a())",
+    "%e",
+)
 _SUFFIXES = ("", "", "", "", "*", "+", "-", "?")
 _SUBJECT = (
     "a",
@@ -39,23 +105,61 @@ _SUBJECT = (
     "aab",
 )
 _REPLACEMENTS = (
-    "''", "'x'", "'%0'", "'%1'", "'%2'", "'<%0%1>'", "'%%'", "'%'", "'%x'", "'a%0b%0'", "7", "1.5",
-    "{a = 'A', b = false, ab = 3, [1] = 'one'}", "{}", "{a = {}}", "{a = true}",
-    "function(...) return select('#', ...) .. tostring((...)) end", "function() end",
-    "function(a) return a end", "function() return {} end", "function(a, b) return b end",
-    "setmetatable({}, {__index = function(_, k) return k .. k end})", "nil", "true",
-)  # fmt: skip
-_POSITIONS = ("", "", "", ", 1", ", 2", ", 0", ", -1", ", -3", ", 100", ", -100", ", nil", ", '2'", ", 2.0", ", 1.5", ", 'x'")  # fmt: skip
+    "''",
+    "'x'",
+    "'%0'",
+    "'%1'",
+    "'%2'",
+    "'<%0%1>'",
+    "'%%'",
+    "'%'",
+    "'%x'",
+    "'a%0b%0'",
+    "7",
+    "1.5",
+    "{a = 'A', b = false, ab = 3, [1] = 'one'}",
+    "{}",
+    "{a = {}}",
+    "{a = true}",
+    "function(...) return select('#', ...) .. tostring((...)) end",
+    "function() end",
+    "function(a) return a end",
+    "function() return {} end",
+    "function(a, b) return b end",
+    "setmetatable({}, {__index = function(_, k) return k .. k end})",
+    "nil",
+    "true",
+)
+_POSITIONS = (
+    "",
+    "",
+    "",
+    ", 1",
+    ", 2",
+    ", 0",
+    ", -1",
+    ", -3",
+    ", 100",
+    ", -100",
+    ", nil",
+    ", '2'",
+    ", 2.0",
+    ", 1.5",
+    ", 'x'",
+)
 
 _DUEL = """
 local ours, original = ...
 local function answer(call, functions)
-  local made, problem = load('local find, match, gmatch, gsub = ... ' .. call, '=call')
+  local named = 'local find, match, gmatch, gsub = ... '
+  local made, problem = load(named .. call, '=call')
   if not made then return 'no such call: ' .. problem end
-  local found = table.pack(pcall(made, functions.find, functions.match, functions.gmatch, functions.gsub))
+  local find, match = functions.find, functions.match
+  local gmatch, gsub = functions.gmatch, functions.gsub
+  local found = table.pack(pcall(made, find, match, gmatch, gsub))
   for index = 1, found.n do
     local value = found[index]
-    found[index] = math.type(value) == 'integer' and 'i' .. value or type(value) .. ':' .. tostring(value)
+    found[index] = (math.type(value) or type(value)) .. ':' .. tostring(value)
   end
   local text = table.concat(found, '|')
   -- Where it happened is not the same; neither is the name of an argument's function.
@@ -81,17 +185,20 @@ class Duel:
         lua = lupa.lua54.LuaRuntime(encoding=None)
         self._lua = lua
         original = lua.eval(
-            b"{find = string.find, match = string.match, gmatch = string.gmatch, gsub = string.gsub}"
+            b"{find = string.find, match = string.match,"
+            b" gmatch = string.gmatch, gsub = string.gsub}"
         )
         lua.execute(b"kept = {} for name, value in pairs(_G) do kept[name] = value end")
         kept = lua.globals()[b"kept"]
         parts = lua.table_from({})
         native = None
+        parts[b"watch"] = lua.table_from({b"look": lua.eval(b"function() end")})
         for name in _PARTS:
             code = (files("fila.hooks") / "lua" / f"{name}.lua").read_text()
             code = code.replace("STEPS_MAX = 200000", "STEPS_MAX = 0")
             if break_ours:
-                code = code.replace(*break_ours.split(" => "))
+                right, _, wrong = break_ours.partition(" => ")
+                code = code.replace(right, wrong)
             part = kept[b"load"](code.encode(), b"=" + name.encode())(native, parts)
             native = native or part
             parts[name.encode()] = part
@@ -131,7 +238,8 @@ def calls(seed: int) -> Iterator[str]:
         elif kind == 2:
             yield (
                 f"local t = {{}} for a, b, c in gmatch({subject}, {wanted}{position}) do "
-                "t[#t + 1] = tostring(a) .. tostring(b) .. tostring(c) end return table.concat(t, ',')"
+                "t[#t + 1] = tostring(a) .. tostring(b) .. tostring(c) end "
+                "return table.concat(t, ',')"
             )
         elif kind == 3:
             yield f"return gsub({subject}, {wanted}, {chance.choice(_REPLACEMENTS)}{position})"

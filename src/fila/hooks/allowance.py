@@ -12,8 +12,8 @@ from dataclasses import dataclass
 _FIRST_BYTES = 128 * 1024
 _GROWTH = 4
 # Bytes times instructions between two looks, for each millisecond of the time limit.
-_WORK_PER_MS = 3_200_000
-_EVERY_MAX = 256
+_WORK_PER_MS = 6_400_000
+_EVERY_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)

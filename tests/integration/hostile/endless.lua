@@ -323,6 +323,20 @@ while true do
     local g = function() return i end
 end
 
+--- garbage where memory ends
+local t = {}
+for i = 1, 8100 do t[i] = {} end
+while true do
+    local f = function() return t end
+    local g = function() return t end
+end
+
+--- strings where memory ends
+local t = {}
+for i = 1, 3000 do t[i] = {} end
+local s = ('x'):rep(300000)
+while true do local x = s .. 'y' local y = s .. 'z' end
+
 --- weak tables
 local mt = {}
 local first = {}

@@ -8,10 +8,12 @@ local native, parts = ...
 local string, type, error, tostring = native.string, native.type, native.error, native.tostring
 local find, match, gmatch, gsub = string.find, string.match, string.gmatch, string.gsub
 local byte, sub = string.byte, string.sub
-local patterns = parts.patterns
+local patterns, look = parts.patterns, parts.watch.look
 
 -- Steps of a few nanoseconds.
 local STEPS_MAX = 200000
+-- Above this the clock is looked at before each call.
+local STEPS_UNSEEN_MAX = 10000
 local KNOWN_MAX = 100
 local KNOWN_BYTES_MAX = 200
 
@@ -50,6 +52,7 @@ local function is_quick(subject, pattern, searches)
     work = work * span
     if work > STEPS_MAX then return false end
   end
+  if work > STEPS_UNSEEN_MAX then look() end
   return true
 end
 

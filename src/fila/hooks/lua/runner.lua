@@ -135,8 +135,8 @@ end
 
 -- How a thread failed, and what it said.
 local function failure(problem, ended)
-  if watch.has_expired() then return "timeouts\1" .. place(ended) .. watch.too_long end
   if problem == OUT_OF_MEMORY then return "out_of_memory\1" .. OUT_OF_MEMORY end
+  if watch.has_expired() then return "timeouts\1" .. place(ended) .. watch.too_long end
   if type(problem) ~= "string" then
     return "errors\1" .. place(ended) .. "the error is a " .. type(problem) .. " value"
   end
@@ -174,20 +174,25 @@ end
 function runner.run(slice, skip, budget, spent, cpu_now, every, is_stale)
   if is_stale then config.forget() end
   watch.every(every, thread)
-  if not thread then thread = watch.thread(walk) end
+  -- It is kept only if it comes back: whatever fails here, a dead thread is not resumed.
+  local walking = thread or watch.thread(walk)
+  thread = nil
   local now = clock()
   watch.start(now, cpu_now, spent)
   done, group, group_at = 0, 0, now
-  local ok, problem = resume(thread, slice, skip, now + budget)
+  local ok, problem = resume(walking, slice, skip, now + budget)
   local took = 0
-  if not ok then
+  if ok then
+    thread = walking
+  else
     local ended = clock()
     took = ended - ((state.looks > 1 or group == 0) and watch.started() or group_at)
+    -- There may be no room left to say so.
+    if problem == OUT_OF_MEMORY then walking = nil end
+    native.collectgarbage()
     close_group(ended, group + 1)
     done = done + 1
-    lines[done] = FAILED .. failure(problem, thread)
-    thread = nil
-    native.collectgarbage()
+    lines[done] = FAILED .. failure(problem, walking)
   end
   return format("%.6f", took) .. histogram.take() .. "\n" .. concat(lines, "\n", 1, done)
 end
