@@ -25,23 +25,29 @@ class Breaker:
         """Whether calls are bypassed now."""
         return now_ns < self._open_until_ns
 
-    def succeeded(self, count: int) -> None:
-        """So many calls in a row went well."""
+    def succeeded(self, count: int, now_ns: int) -> bool:
+        """So many calls in a row went well; whether it opened all the same."""
         self._in_a_row = 0
-        if self._failed_recently:
-            for _ in range(min(count, _RECENT)):
-                self._remember(failed=False)
-        elif len(self._recent) < _RECENT:
-            self._recent.extend([False] * min(count, _RECENT))
+        for _ in range(min(count, _RECENT)):
+            self._remember(failed=False)
+            if self._is_flaky():
+                return self._open(now_ns)
+        return False
 
     def failed(self, now_ns: int) -> bool:
         """A call failed; whether that opened it."""
         self._in_a_row += 1
         self._remember(failed=True)
-        if self.is_open(now_ns):
+        if self._in_a_row < self._threshold and not self._is_flaky():
             return False
-        is_flaky = len(self._recent) == _RECENT and 2 * self._failed_recently >= _RECENT
-        if self._in_a_row < self._threshold and not is_flaky:
+        return self._open(now_ns)
+
+    def _is_flaky(self) -> bool:
+        return len(self._recent) == _RECENT and 2 * self._failed_recently >= _RECENT
+
+    def _open(self, now_ns: int) -> bool:
+        # What was on its way when it opened is not a reason to open again.
+        if self.is_open(now_ns):
             return False
         self._open_until_ns = now_ns + self._cooldown_ns
         self.opened += 1

@@ -74,6 +74,7 @@ class Hook:
         self._counts = dict.fromkeys(("timeouts", "out_of_memory", "errors", "bad_results"), 0)
         self._calls = self._bypassed = self._clamped = 0
         self._last_error = ""
+        self._changes = self._changes_seen = 0
         self._steps: Sequence[Allowance] = ()
         self._step = 0
         # Of its time, what the next call has used up in attempts with less memory.
@@ -123,18 +124,17 @@ class Hook:
         self._calls += len(lines)
         if self._clamps:
             self._clamped += sum(self._clamps.get(line, 0) for line in lines)
-        if lines:
-            self._breaker.succeeded(len(lines))
+        if lines and self._breaker.succeeded(len(lines), now_ns):
+            self.trips.append(self._last_error)
         if failure is not None:
             self._fail(failure, now_ns)
             decisions.append(None)
         return decisions
 
-    def config_changed(self, key: str) -> None:
+    def config_changed(self, _key: str) -> None:
         """Let the next run see a change of the runtime config."""
-        sandbox = self._sandbox
-        if sandbox is not None:
-            sandbox.config_changed(key)
+        # Which key does not matter: changes are rare, and what is forgotten is soon read again.
+        self._changes += 1
 
     def stats(self, now_ns: int) -> HookStats:
         """What was counted so far."""
@@ -158,18 +158,21 @@ class Hook:
         self._sandbox = None
 
     def _ask(self, calls: tuple[bytes, int], budget_ns: int, spent_s: float) -> bytes:
+        # Counted before anything is read: a change in between is seen by the next run.
+        changes = self._changes
         if self._sandbox is None:
             try:
                 self._sandbox = self._load()
             except ScriptError as error:
                 return b"0\n" + _FAILED + b"errors" + _SEPARATOR + _one_line(str(error))
-        step = self._steps[self._step]
+        step, seen, self._changes_seen = self._steps[self._step], self._changes_seen, changes
         return self._sandbox.run(
             calls,
             budget_ns=budget_ns,
             spent_s=spent_s,
             memory_bytes=step.memory_bytes,
             every=step.every,
+            is_stale=changes != seen,
         )
 
     def _load(self) -> Sandbox:

@@ -61,9 +61,7 @@ class Sandbox:
     ) -> None:
         self._settings = settings
         self._ceiling = 0
-        self._stale = False
         self._before = 0
-        self._fetched: set[str] = set()
         self._lua = lupa.lua54.LuaRuntime(
             encoding=None,
             register_eval=False,
@@ -96,12 +94,13 @@ class Sandbox:
         spent_s: float,
         memory_bytes: int,
         every: int,
+        is_stale: bool,
     ) -> bytes:
-        """Run a slice of a batch from one of its calls on; the lines of what came back."""
+        """Run a slice of a batch from one of its calls on; the lines of what came back.
+
+        `is_stale`: the runtime config has changed since the last run.
+        """
         packed, skip = calls
-        stale, self._stale = self._stale, False
-        if stale:
-            self._fetched.clear()
         self._ceiling = self._base + memory_bytes + 2 * len(packed) + _ROOM_BYTES
         now_s = self._cpu_s()
         # The garbage of earlier runs must not be in the way of the arguments.
@@ -110,7 +109,7 @@ class Sandbox:
         self._lua.set_max_memory(self._ceiling, total=True)
         try:
             answer: bytes = self._run(
-                packed, skip, budget_ns / NS_PER_S, spent_s, now_s, every, stale
+                packed, skip, budget_ns / NS_PER_S, spent_s, now_s, every, is_stale
             )
         except lupa.lua54.LuaMemoryError:
             # Not even the lines fit beside what the script holds on to.
@@ -119,11 +118,6 @@ class Sandbox:
             self._ceiling = 0
             self._lua.set_max_memory(0)
         return answer
-
-    def config_changed(self, key: str) -> None:
-        """Forget the runtime config before the next run, if the script has looked at this key."""
-        if key in self._fetched:
-            self._stale = True
 
     def _boot(self) -> Mapping[bytes, Callable[..., bytes]]:
         settings, limits = self._settings, self._settings.wire_limits
@@ -176,8 +170,6 @@ class Sandbox:
         name = _readable(key)
         if name is None:
             return None
-        # First remembered, then read: a change in between is not missed.
-        self._fetched.add(name)
         value = self._settings.config(name)
         return None if value is None else value.encode(errors="replace")
 

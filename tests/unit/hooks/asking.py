@@ -73,6 +73,7 @@ def fail_once(hook: Hook, error: str = "boom", attempts: int = 1) -> FailureDeci
 
 def said(expression: str, **headers: str) -> str | None:
     """What a Lua expression comes to, as the script sees it."""
-    hook = make(on_enqueue(f"return {{fairness_key = tostring({expression})}}"))
+    script = on_enqueue(f"return {{fairness_key = tostring({expression})}}")
+    hook = make(script, wire_limits=Limits(key_bytes_max=100_000))
     decision = ask_one(hook, **headers)
     return decision.fairness_key if decision else f"! {hook.stats(0).last_error}"

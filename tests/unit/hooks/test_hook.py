@@ -1,9 +1,11 @@
 """A hook as the broker uses it: what scripts see, what becomes of their answers, what counts."""
 
+import threading
+
 import pytest
 
 from fila.errors import ScriptError
-from fila.hooks.calls import BreakerSettings, HookKind
+from fila.hooks.calls import BreakerSettings, HookKind, HookLimits
 from fila.hooks.decisions import Decision
 from fila.model import NS_PER_MS, EnqueueDecision, FailureAction, FailureDecision, Limits
 from fila.wire.outline import outline_of
@@ -140,7 +142,6 @@ def test_a_change_of_the_config_is_seen_by_the_next_run() -> None:
 
     assert ask_one(hook) == EnqueueDecision(fairness_key="gold")
     config["tier:acme"] = "silver"
-    hook.config_changed("tier:other")
     assert ask_one(hook) == EnqueueDecision(fairness_key="gold")
     hook.config_changed("tier:acme")
     assert ask_one(hook) == EnqueueDecision(fairness_key="silver")
@@ -154,3 +155,92 @@ def test_a_key_has_the_limits_of_the_wire() -> None:
 
     assert ask_one(hook) == EnqueueDecision(throttle_keys=("a", "b"))
     assert hook.stats(0).clamped == 2
+
+
+def test_an_error_text_cannot_pass_for_other_calls_answers() -> None:
+    hook = make(
+        enqueue_script("if msg.headers.n == '1' then error('a\\nb\\4errors\\1c', 0) end return {}"),
+        breaker=PATIENT,
+    )
+
+    decisions = ask(hook, [outline_of({"n": str(n)}, 1) for n in range(3)])
+
+    assert decisions == [EnqueueDecision(), None, EnqueueDecision()]
+    assert hook.stats(0).last_error == "on_enqueue:2: a b errors c"
+
+
+def test_a_call_that_needs_more_than_the_first_allowance_gets_it() -> None:
+    hook = make(
+        enqueue_script("local t = {} for i = 1, 10000 do t[i] = {} end return { weight = 2 }")
+    )
+
+    assert ask_one(hook) == EnqueueDecision(weight=2)
+    assert hook.stats(0).out_of_memory == 0
+
+
+def test_what_a_script_holds_on_to_goes_when_its_memory_is_used_up() -> None:
+    hook = make(
+        "kept = {}\n"
+        + enqueue_script("kept[#kept + 1] = ('x'):rep(100000) return {weight = #kept}"),
+        breaker=PATIENT,
+    )
+
+    decisions = [ask_one(hook) for _ in range(40)]
+
+    assert decisions.count(None) >= 2
+    assert decisions.count(EnqueueDecision(weight=1)) == decisions.count(None) + 1
+    assert hook.stats(0).out_of_memory == decisions.count(None)
+
+
+def test_scripts_of_two_queues_see_nothing_of_each_other() -> None:
+    first = make("string.upper = nil shared = 1\n" + enqueue_script("shared = 2 return {}"))
+    second = make(enqueue_script("return { fairness_key = ('a'):upper() .. tostring(shared) }"))
+
+    ask_one(first)
+
+    assert ask_one(second) == EnqueueDecision(fairness_key="Anil")
+
+
+def test_a_call_is_not_charged_for_what_other_threads_do() -> None:
+    body = "for i = 1, 400000 do end return { weight = 2 }"
+    hook = make(enqueue_script(body), limits=HookLimits(timeout_ms=60), breaker=PATIENT)
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            sum(range(1000))
+
+    others = [threading.Thread(target=work) for _ in range(2)]
+    for thread in others:
+        thread.start()
+    try:
+        decisions = [ask_one(hook) for _ in range(10)]
+    finally:
+        stop.set()
+        for thread in others:
+            thread.join()
+
+    assert decisions == [EnqueueDecision(weight=2)] * 10
+
+
+def test_a_script_that_fails_every_second_time_trips_the_breaker() -> None:
+    hook = make(
+        "n = 0\n" + enqueue_script("n = n + 1 assert(n % 2 == 0) return {}"),
+        breaker=BreakerSettings(threshold=3),
+    )
+
+    asked = 0
+    while not hook.bypasses(0, 1):
+        ask_one(hook)
+        asked += 1
+
+    assert asked == 20
+
+
+def test_durations_are_counted_one_for_each_call() -> None:
+    hook = make(enqueue_script("for i = 1, msg.payload_size do end return {}"))
+
+    ask(hook, [outline_of({}, 1)] * 900 + [outline_of({}, 50_000)] * 100)
+
+    stats = hook.stats(0)
+    assert 0 < stats.median_us < stats.p99_us / 10

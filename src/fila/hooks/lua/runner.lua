@@ -7,6 +7,7 @@ local native, parts = ...
 local resume, yield, clock, type = native.resume, native.yield, native.clock, native.type
 local unpack, rep, sub = native.string.unpack, native.string.rep, native.string.sub
 local concat, find, format = native.concat, native.string.find, native.string.format
+local gsub = native.string.gsub
 local watch, headers, histogram, config = parts.watch, parts.headers, parts.histogram, parts.config
 local settings, environment = parts.settings, parts.environment
 local proxy, show, begin, add = headers.proxy, headers.show, watch.begin, histogram.add
@@ -121,6 +122,11 @@ local function walk(slice, skip, stop)
   end
 end
 
+-- In one line: lines are what parts one call's answer from the next.
+local function plain(text)
+  return (gsub(sub(text, 1, MESSAGE_BYTES_MAX), "%c", " "))
+end
+
 -- Where the script was when a thread died of something that does not say so itself.
 local function place(ended)
   for level = 0, LEVELS_MAX do
@@ -140,7 +146,7 @@ local function failure(problem, ended)
   if type(problem) ~= "string" then
     return "errors\1" .. place(ended) .. "the error is a " .. type(problem) .. " value"
   end
-  problem = sub(problem, 1, MESSAGE_BYTES_MAX)
+  problem = plain(problem)
   -- Our own Lua has no lines to tell.
   if find(problem, "?:-1: ", 1, true) == 1 then problem = sub(problem, 7) end
   if find(problem, name .. ":", 1, true) == 1 then return "errors\1" .. problem end
@@ -155,7 +161,7 @@ function runner.load(source, cpu_now, every)
   watch.start(now, cpu_now, 0)
   watch.every(every)
   local chunk, problem = native.load(source, "=" .. name, "t", environment)
-  if not chunk then return "errors\1" .. problem end
+  if not chunk then return "errors\1" .. plain(problem) end
   if find(source, "\0", 1, true) or find(source, "\\0", 1, true)
     or find(source, "\\x00", 1, true) or find(source, "\\u{0", 1, true) then
     watch.closely()

@@ -71,7 +71,7 @@ local function piece(list, index)
   local value = list[index]
   local kind = type(value)
   if kind ~= "string" and kind ~= "number" then
-    error("invalid value (at index " .. index .. ") in table for 'concat'", 3)
+    error("invalid value (" .. kind .. ") at index " .. index .. " in table for 'concat'", 3)
   end
   return value
 end
