@@ -9,7 +9,7 @@ import random
 import re
 import sys
 
-from fila.hooks.calls import EnqueueCall
+from fila.wire.outline import outline_of
 from tests.integration.hostile_child import call_once, make
 
 _FUNCTIONS = (
@@ -268,7 +268,7 @@ def run(seed: int, count: int) -> dict[str, object]:
         stats = hook.stats(0)
         for name in failed:
             failed[name] += bool(getattr(stats, name))
-        _, after = call_once(hook, EnqueueCall({"tenant": "x"}, 1))
+        _, after = call_once(hook, outline_of({"tenant": "x"}, 1))
         if getattr(after, "fairness_key", None) != "good" and hook.stats(0).errors == stats.errors:
             wrong = body
     return {"failed": failed, "worst_ms": worst_ms, "worst": worst, "wrong": wrong}
