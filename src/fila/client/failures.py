@@ -18,6 +18,8 @@ from fila.wire.status import KIND_KEY, error_of
 
 # gRPC has one status for "never connected" and "connection lost"; only its words tell.
 _NO_CHANNEL = "Failed to create channel"
+# What the library says when the connection is lost while it hands over a message to be sent.
+_LOST_WHILE_SENDING = "Internal error from Core"
 _NEVER_SENT = (
     "failed to connect",
     "errors resolving",
@@ -34,7 +36,7 @@ def translate(failure: grpc.aio.AioRpcError, address: str) -> FilaError:
     code: str = failure.code().name
     text: str = failure.details() or ""
     kind = _kind(failure)
-    if not kind and (code == "UNAVAILABLE" or _NO_CHANNEL in text):
+    if not kind and (code == "UNAVAILABLE" or _NO_CHANNEL in text or text == _LOST_WHILE_SENDING):
         return _unavailable(text, address)
     if code == "CANCELLED":
         return OutcomeUnknownError(f"the call to {address} was cancelled before its answer came")

@@ -33,6 +33,7 @@ def failure(code: str, details: str = "", kind: str = "") -> AioRpcError:
         ("UNKNOWN", "Failed to create channel to 'ipv4:1'", "", errors.UnreachableError),
         ("UNKNOWN", "Exception iterating", "", errors.StorageError),
         ("UNAVAILABLE", "Socket closed", "", errors.OutcomeUnknownError),
+        ("INTERNAL", "Internal error from Core", "", errors.OutcomeUnknownError),
         ("DEADLINE_EXCEEDED", "", "", errors.DeadlineError),
         ("CANCELLED", "", "", errors.OutcomeUnknownError),
         ("INTERNAL", "", "", errors.StorageError),
