@@ -391,3 +391,25 @@ async def test_a_flush_waits_for_a_renewal_without_holding_up_its_answer(
 
         assert subscription.unsettled == 0
         await client.ack(kept)
+
+
+async def test_a_client_keeps_nothing_of_workers_and_consumers_that_ended(
+    client: fila.AsyncClient, queue: str
+) -> None:
+    await fill(client, queue, 3)
+    kept: list[fila.Message] = []
+
+    @client.worker(queue, concurrency=1, grace=0)
+    async def keep(message: fila.Message) -> None:
+        kept.append(message)
+        await keep.stop()
+        await asyncio.Event().wait()
+
+    for _ in range(2):
+        await keep.run()
+
+    assert client._session is not None
+    assert client._session.subscriptions == set()
+    await client.ack(kept[0])
+    with pytest.raises(fila.errors.LeaseNotFoundError):
+        await client.flush()

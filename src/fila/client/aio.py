@@ -270,6 +270,7 @@ class AsyncClient:
             name=name or "",
             on_ready=on_ready,
             on_refusal=on_refusal,
+            on_over=session.subscriptions.discard,
         )
         session.subscriptions.add(subscription)
         return subscription

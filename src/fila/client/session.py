@@ -59,7 +59,6 @@ class Session:
                 break
             await asyncio.sleep(0.01)
         await subscription.close()
-        self.subscriptions.discard(subscription)
 
     async def close(self) -> None:
         """End everything."""

@@ -42,7 +42,8 @@ _CLOSE_S = 1.0
 class Subscription:
     """Deliveries of some queues under one credit.
 
-    `on_ready` is called when `buffer` has more, `on_refusal` with each settle that failed.
+    `on_ready` is called when `buffer` has more, `on_refusal` with each settle that failed,
+    `on_over` when nothing can be settled through it any more.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Subscription:
         name: str,
         on_ready: Callable[[], None],
         on_refusal: Callable[[Refusal], None],
+        on_over: "Callable[[Subscription], None]",
     ) -> None:
         self._connection = connection
         self._queues = tuple(queues)
@@ -61,6 +63,7 @@ class Subscription:
         self._name = name
         self._on_ready = on_ready
         self._on_refusal = on_refusal
+        self._on_over = on_over
         self.buffer: deque[Message] = deque()
         self.book = LeaseBook(self)
         self.failure: FilaError | None = None
@@ -208,6 +211,7 @@ class Subscription:
                 self.failure = FilaError(f"the consumer stopped by mistake: {error!r}")
         # Only now: other threads look at the failure when they see this.
         self._is_over = True
+        self._on_over(self)
         self.buffer.clear()
         self.book.clear()
         for message, action in self._pipeline.give_up():
