@@ -153,6 +153,26 @@ def test_a_copy_that_failed_is_in_nobodys_way(
     assert verify(tmp_path / "copy").ok
 
 
+def test_on_a_full_disk_neither_a_copy_nor_a_clean_up_is_begun_that_would_end_all_writing(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RocksStorage(path)
+    store.write(everything())
+
+    with monkeypatch.context() as full:
+        full.setattr(RocksStorage, "_left_on_disk", lambda _: 1000)
+        with pytest.raises(StorageError, match="the disk has 1000 left; free some space"):
+            store.checkpoint(tmp_path / "copy")
+        with pytest.raises(StorageError, match="the disk has 1000 left; free some space"):
+            store.reclaim()
+    assert not (tmp_path / "copy").exists()
+
+    store.reclaim()
+    store.checkpoint(tmp_path / "copy")
+    store.close()
+    assert verify(tmp_path / "copy").ok
+
+
 def test_a_store_is_closed_when_its_copy_is_complete(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,10 +181,10 @@ def test_a_store_is_closed_when_its_copy_is_complete(
     begun, closing = threading.Event(), threading.Event()
     copy, sync = RocksEngine.checkpoint, RocksStorage.sync
 
-    def copy_for_long(engine: RocksEngine, target: Path) -> None:
+    def copy_for_long(engine: RocksEngine, target: Path, room: int) -> None:
         begun.set()
         assert closing.wait(30)
-        copy(engine, target)
+        copy(engine, target, room)
 
     def sync_at_the_end(closed: RocksStorage) -> None:
         sync(closed)

@@ -182,7 +182,7 @@ def _shell(
     floor = floor_bytes(config.storage.min_free_bytes, Path(config.data_path))
     return Shell(
         runner=runner,
-        disk=DiskWatch(storage, clock, floor),
+        disk=DiskWatch(storage, clock, floor, waiting=runner.waiting_bytes),
         policy=policy,
         limits=config.limits,
         queue_defaults=config.queue_defaults,

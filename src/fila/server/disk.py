@@ -9,6 +9,7 @@ not refused from the start, and a big one does not lie idle.
 import asyncio
 import logging
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from fila.errors import ExhaustedError, StorageError
@@ -34,10 +35,16 @@ def floor_bytes(configured: int, data_path: Path) -> int:
 
 
 class DiskWatch:
-    """Looks once a second, and sooner when much is written."""
+    """Looks once a second, and sooner when much is written.
 
-    def __init__(self, storage: Storage, clock: Clock, floor: int) -> None:
+    `waiting` is how many bytes were admitted and are not written yet.
+    """
+
+    def __init__(
+        self, storage: Storage, clock: Clock, floor: int, *, waiting: Callable[[], int]
+    ) -> None:
         self._storage = storage
+        self._waiting = waiting
         self._clock = clock
         self._floor = floor
         self._look()
@@ -52,7 +59,7 @@ class DiskWatch:
     def admit(self, size: int) -> None:
         """Take note of so many bytes to be written, or refuse them when there is little left."""
         self._admitted += size
-        if self._admitted > (self._free - self._floor) // _MARGIN_SHARE > 0:
+        if self._admitted > (self._free - self._floor) // _MARGIN_SHARE >= 0:
             self._look()
         if self.is_low:
             raise ExhaustedError(
@@ -62,7 +69,7 @@ class DiskWatch:
 
     def _look(self) -> None:
         self._looked_ns = self._clock.now_ns()
-        self._free = self._storage.free_bytes()
+        self._free = self._storage.free_bytes() - self._waiting()
         self._admitted = 0
 
 

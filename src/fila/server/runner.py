@@ -132,6 +132,10 @@ class Runner:
         """Whether the broker is stopping."""
         return self._draining
 
+    def waiting_bytes(self) -> int:
+        """Of messages that wait for a pass."""
+        return self._inbox_bytes
+
     def start(self) -> None:
         """Begin: timers that ran out while the broker was down are due now."""
         self.wake()

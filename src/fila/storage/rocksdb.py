@@ -184,6 +184,7 @@ class RocksEngine:
 
     def reclaim(self, room: int) -> None:
         """Drop what is deleted: from memory, and from the tables if they fit into the room."""
+        self._check_flush_fits(room)
         _translated("flush", self._db.flush)
         if self._property("rocksdb.total-sst-files-size") < room:
             _translated("merge", partial(self._db.compact_range, None, None))
@@ -196,9 +197,18 @@ class RocksEngine:
     def _property(self, name: str) -> int:
         return self._db.property_int_value(name) or 0
 
-    def checkpoint(self, target: Path) -> None:
-        """A consistent copy."""
+    def checkpoint(self, target: Path, room: int) -> None:
+        """A consistent copy, for which what is in memory is written out into the room."""
+        self._check_flush_fits(room)
         _translated("copy", partial(Checkpoint(self._db).create_checkpoint, str(target)))
+
+    def _check_flush_fits(self, room: int) -> None:
+        """A flush that fails would be the end: after one RocksDB writes no more."""
+        if self.memory_bytes + _MIB > room:
+            raise StorageError(
+                f"{self.memory_bytes} bytes must be written out first, and the disk has {room} "
+                "left; free some space"
+            )
 
     def close(self) -> None:
         """Let go."""
@@ -318,7 +328,11 @@ class RocksStorage(Store):
         with self._reclaiming:
             if self._has_garbage and not self._closed:
                 self._has_garbage = False
-                self._rocks.reclaim(self._left_on_disk())
+                try:
+                    self._rocks.reclaim(self._left_on_disk())
+                except StorageError:
+                    self._has_garbage = True
+                    raise
 
     def _left_on_disk(self) -> int:
         try:
@@ -341,7 +355,7 @@ class RocksStorage(Store):
             except OSError as error:
                 raise StorageError(f"can't copy to {target}: {error}") from error
             try:
-                self._rocks.checkpoint(target / directory.STORE)
+                self._rocks.checkpoint(target / directory.STORE, self._left_on_disk())
                 directory.write_format(target, directory.FORMAT_VERSION)
             except OSError as error:
                 _remove(target)

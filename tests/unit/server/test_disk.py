@@ -27,14 +27,14 @@ def clock() -> ManualClock:
 def test_below_the_floor_enqueue_is_refused_with_what_is_missing(
     storage: MemoryStorage, clock: ManualClock
 ) -> None:
-    watch = DiskWatch(storage, clock, 10 * MIB + 1)
+    watch = DiskWatch(storage, clock, 10 * MIB + 1, waiting=lambda: 0)
 
     with pytest.raises(ExhaustedError, match=rf"{10 * MIB}.*{10 * MIB + 1}.*min_free_bytes"):
         watch.admit(1)
 
 
 def test_freed_space_is_noticed_within_a_second(storage: MemoryStorage, clock: ManualClock) -> None:
-    watch = DiskWatch(storage, clock, 20 * MIB)
+    watch = DiskWatch(storage, clock, 20 * MIB, waiting=lambda: 0)
     storage.free = 30 * MIB
 
     assert watch.is_low
@@ -45,10 +45,23 @@ def test_freed_space_is_noticed_within_a_second(storage: MemoryStorage, clock: M
 def test_many_bytes_make_it_look_before_the_second_is_over(
     storage: MemoryStorage, clock: ManualClock
 ) -> None:
-    watch = DiskWatch(storage, clock, 2 * MIB)
+    watch = DiskWatch(storage, clock, 2 * MIB, waiting=lambda: 0)
     storage.free = MIB
 
     watch.admit(MIB // 2)
+    with pytest.raises(ExhaustedError):
+        watch.admit(MIB)
+
+
+def test_what_was_admitted_and_is_not_written_yet_counts_as_used(
+    storage: MemoryStorage, clock: ManualClock
+) -> None:
+    admitted = 0
+    watch = DiskWatch(storage, clock, 2 * MIB, waiting=lambda: admitted)
+    for _ in range(9):
+        watch.admit(MIB)
+        admitted += MIB
+
     with pytest.raises(ExhaustedError):
         watch.admit(MIB)
 
