@@ -48,7 +48,7 @@ class Intake:
         request.ClearField("producer")
         request.DiscardUnknownFields()
         columns = Columns()
-        self._take(columns, request, outlined=outlined)
+        self._take(columns, request, outlined)
         return columns
 
     def many(self, request: pb.EnqueueBatchRequest, *, outlined: bool = False) -> Columns:
@@ -63,13 +63,13 @@ class Intake:
         columns = Columns()
         for index, item in enumerate(request.items):
             try:
-                self._take(columns, item, outlined=outlined)
+                self._take(columns, item, outlined)
             except FilaError as error:
                 columns.refused.append(ItemError(index, error.code, str(error)))
         return columns
 
     def _take(
-        self, columns: Columns, item: pb.EnqueueItem | pb.EnqueueRequest, *, outlined: bool
+        self, columns: Columns, item: pb.EnqueueItem | pb.EnqueueRequest, outlined: bool
     ) -> None:
         body = item.SerializeToString()
         headers = item.headers
@@ -83,16 +83,17 @@ class Intake:
             )
         if len(body) > self._surely_small:
             self._check_sizes(item, len(body))
-        if item.HasField("options"):
-            spec, timing = self._options.read(item.options)
+        options = item.options if item.HasField("options") else None
+        if options is None:
+            columns.specs.append(self._options.plain)
+        else:
+            spec, timing = self._options.read(options)
             if timing is not None:
                 columns.timings[len(columns.bodies)] = timing
             columns.specs.append(spec)
-        else:
-            columns.specs.append(self._options.plain)
         columns.bodies.append(body)
         if outlined:
-            columns.outlines.append(outline(item, body))
+            columns.outlines.append(outline(body, len(item.payload), options))
 
     def _check_name(self, name: str) -> None:
         if not name:

@@ -7,17 +7,18 @@ encoded for it: fields are serialized in the order of their numbers, headers fir
 from collections.abc import Mapping
 
 from fila.wire._pb import service_pb2 as pb
+from fila.wire._pb.messages_pb2 import MessageOptions
 from fila.wire.envelope import length_delimited
 
 _PAYLOAD = pb.EnqueueItem.PAYLOAD_FIELD_NUMBER
 _OPTIONS = pb.EnqueueItem.OPTIONS_FIELD_NUMBER
 
 
-def outline(item: pb.EnqueueItem | pb.EnqueueRequest, body: bytes) -> bytes:
-    """The outline of an item with these bytes."""
-    end = len(body) - len(item.payload)
-    if item.HasField("options"):
-        size = item.options.ByteSize()
+def outline(body: bytes, payload_size: int, options: MessageOptions | None) -> bytes:
+    """The outline of an item with these bytes, of which so many are the payload's."""
+    end = len(body) - payload_size
+    if options is not None:
+        size = options.ByteSize()
         end -= len(length_delimited(_OPTIONS, size)) + size
     return body[:end]
 
