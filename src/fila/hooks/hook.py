@@ -18,12 +18,16 @@ from fila.hooks.decisions import Decision, Reader
 from fila.hooks.histogram import Histogram
 from fila.hooks.sandbox import Sandbox, SandboxSettings
 from fila.hooks.stats import HookStats
-from fila.model import Limits
+from fila.model import NS_PER_S, Limits
 
 _FAILED = b"\x04"
 _SEPARATOR = b"\x01"
 _OUT_OF_MEMORY = b"\x04out_of_memory\x01"
+_INTERRUPTED = b"\x04interrupted"
 _KNOWN_LINES_MAX = 4096
+# A run that took no more than this, and for each call, was quick.
+_QUICK_RUN_NS = 500_000
+_QUICK_CALL_NS = 20_000
 # Lua's compiler walks a list of these for each of them.
 _JUMPS = re.compile(r"\b(?:and|or|elseif|goto)\b|::")
 _JUMPS_MAX = 1000
@@ -34,6 +38,9 @@ class Run:
     """What came back of some calls of a batch: a line for each, and a line before them."""
 
     answer: bytes
+    # What it took, and whether a call was left that took too long for now.
+    cpu_ns: int
+    is_interrupted: bool
 
 
 class Hook:
@@ -66,6 +73,8 @@ class Hook:
         )
         # The error of each trip of the breaker, for the log; whoever logs them takes them out.
         self.trips: list[str] = []
+        # Whether the last run was quick: the next one will hardly be slow.
+        self.is_quick = False
         self._breaker = Breaker(breaker)
         self._reader = Reader(kind, wire_limits)
         self._histogram = Histogram()
@@ -92,25 +101,36 @@ class Hook:
         """The inputs of a batch as one value."""
         return pack(calls)
 
-    def run(self, packed: bytes, *, start: int, budget_ns: int) -> Run:
-        """Ask about the batch from a call on, until the time is spent or a call failed."""
-        calls = slice_from(packed, start)
+    def run(self, packed: bytes, *, start: int, budget_ns: int, call_ns: int | None = None) -> Run:
+        """Ask about the batch from a call on, until the time is spent or a call failed.
+
+        With `call_ns` nobody can wait for a call that takes longer than that: it is left, to be
+        asked again without.
+        """
+        began_ns = self._settings.cpu_ns()
+        answer = self._answer(slice_from(packed, start), budget_ns, call_ns)
+        is_interrupted = answer.endswith(_INTERRUPTED)
+        if is_interrupted:
+            answer = answer.rpartition(b"\n")[0]
+        return Run(answer, self._settings.cpu_ns() - began_ns, is_interrupted)
+
+    def _answer(self, calls: tuple[bytes, int], budget_ns: int, call_ns: int | None) -> bytes:
         while True:
             spent_s, self._spent_s = self._spent_s, 0.0
-            answer = self._ask(calls, budget_ns, spent_s)
+            answer = self._ask(calls, budget_ns, call_ns, spent_s)
             head, _, body = answer.partition(b"\n")
             earlier, _, last = body.rpartition(b"\n")
             if not last.startswith(_OUT_OF_MEMORY):
-                return Run(answer)
+                return answer
             if self._step + 1 >= len(self._steps):
                 # With the runtime goes whatever the script holds on to.
                 self._sandbox = None
-                return Run(answer)
+                return answer
             # Again with more memory, in what is left of its time.
             self._step += 1
             self._spent_s = spent_s + float(head.partition(b" ")[0])
             if earlier:
-                return Run(head + b"\n" + earlier)
+                return head + b"\n" + earlier
 
     def take(self, run: Run, *, now_ns: int) -> list[Decision | None]:
         """The decisions of a run, None for a call that failed; the breaker learns of them."""
@@ -118,9 +138,17 @@ class Hook:
         for bucket in head.split()[1:]:
             place, _, count = bucket.partition(b":")
             self._histogram.add(int(place), int(count))
-        failure = lines.pop()[1:] if lines[-1].startswith(_FAILED) else None
+        is_failed = bool(lines) and lines[-1].startswith(_FAILED)
+        failure = lines.pop()[1:] if is_failed else None
+        self.is_quick = (
+            failure is None
+            and not run.is_interrupted
+            and run.cpu_ns < _QUICK_RUN_NS + len(lines) * _QUICK_CALL_NS
+        )
         known = self._decided
-        decisions: list[Decision | None] = [known.get(line) or self._decide(line) for line in lines]
+        decisions: list[Decision | None] = list(map(known.get, lines))
+        if not all(decisions):
+            decisions = [known.get(line) or self._decide(line) for line in lines]
         self._calls += len(lines)
         if self._clamps:
             self._clamped += sum(self._clamps.get(line, 0) for line in lines)
@@ -157,7 +185,9 @@ class Hook:
         """Give the runtime back; nothing may be called afterwards but `stats`."""
         self._sandbox = None
 
-    def _ask(self, calls: tuple[bytes, int], budget_ns: int, spent_s: float) -> bytes:
+    def _ask(
+        self, calls: tuple[bytes, int], budget_ns: int, call_ns: int | None, spent_s: float
+    ) -> bytes:
         # Counted before anything is read: a change in between is seen by the next run.
         changes = self._changes
         if self._sandbox is None:
@@ -169,6 +199,7 @@ class Hook:
         return self._sandbox.run(
             calls,
             budget_ns=budget_ns,
+            limit_s=None if call_ns is None else call_ns / NS_PER_S,
             spent_s=spent_s,
             memory_bytes=step.memory_bytes,
             every=step.every,

@@ -19,7 +19,7 @@ from fila.model import NS_PER_S, Limits
 
 # In the order in which they need each other.
 _PARTS = (
-    "native", "watch", "headers", "outline", "base", "tables", "strings", "codes", "patterns",
+    "native", "watch", "views", "outline", "base", "tables", "strings", "codes", "patterns",
     "matching", "config", "policies", "results", "histogram", "environment", "runner",
 )  # fmt: skip
 _FIELDS = ("fairness_key", "weight", "throttle_keys", "cost", "priority", "delay_ms", "action")
@@ -92,12 +92,14 @@ class Sandbox:
         *,
         budget_ns: int,
         spent_s: float,
+        limit_s: float | None,
         memory_bytes: int,
         every: int,
         is_stale: bool,
     ) -> bytes:
         """Run a slice of a batch from one of its calls on; the lines of what came back.
 
+        `limit_s`: for each call, where that is less than its time limit.
         `is_stale`: the runtime config has changed since the last run.
         """
         packed, skip = calls
@@ -109,7 +111,7 @@ class Sandbox:
         self._lua.set_max_memory(self._ceiling, total=True)
         try:
             answer: bytes = self._run(
-                packed, skip, budget_ns / NS_PER_S, spent_s, now_s, every, is_stale
+                packed, skip, budget_ns / NS_PER_S, limit_s, spent_s, now_s, every, is_stale
             )
         except lupa.lua54.LuaMemoryError:
             # Not even the lines fit beside what the script holds on to.

@@ -58,9 +58,9 @@ class Question:
     count: int
     start: int = 0
 
-    def ask(self, budget_ns: int) -> Run:
+    def ask(self, budget_ns: int, call_ns: int | None = None) -> Run:
         """Run the script, for about so long. The one thing that another thread does."""
-        return self.hook.run(self.packed, start=self.start, budget_ns=budget_ns)
+        return self.hook.run(self.packed, start=self.start, budget_ns=budget_ns, call_ns=call_ns)
 
 
 class HookLine:
@@ -78,6 +78,11 @@ class HookLine:
 
     def __len__(self) -> int:
         return len(self._jobs)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it may be asked where everything else waits for the answer."""
+        return self.hook is None or self.hook.is_quick
 
     def admit(self, count: int, size: int) -> None:
         """Refuse what would wait too long behind the rest; alone, anything may wait."""

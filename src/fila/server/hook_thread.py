@@ -1,8 +1,11 @@
-"""The one thread in which scripts run: lines take turns of a few milliseconds.
+"""Where scripts run: lines take turns of a few milliseconds, slow ones in a thread of their own.
 
 One thread, because two would take turns with the event loop for two cores and gain nothing; lines
 in turn, so that a slow script slows its own queue only. Lua runs without the interpreter lock, and
 a whole question crosses at once: the way back may have to wait for the lock, so it is taken seldom.
+
+A script that was quick is asked on the loop itself, where the way there and back costs nothing. A
+call that is not quick after all is broken off after a moment, and asked again in the thread.
 """
 
 import asyncio
@@ -25,6 +28,9 @@ T = TypeVar("T")
 
 # A turn; a call that has begun may run over it, up to its own limit.
 _TURN_NS = 5 * NS_PER_MS
+# On the loop: a turn, and how long a call may hold everything up.
+_QUICK_TURN_NS = NS_PER_MS
+_QUICK_CALL_NS = NS_PER_MS
 
 
 class HookThread:
@@ -34,7 +40,8 @@ class HookThread:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="fila-hooks")
-        self._lines: deque[HookLine] = deque()
+        self._quick: deque[HookLine] = deque()
+        self._slow: deque[HookLine] = deque()
         self._asking = False
         self._turn_due = False
 
@@ -65,27 +72,48 @@ class HookThread:
     def _list(self, line: HookLine) -> None:
         if not line.is_listed:
             line.is_listed = True
-            self._lines.append(line)
+            (self._quick if line.is_quick else self._slow).append(line)
 
     def _turn_soon(self) -> None:
         # Not at once: requests that arrive together are asked together.
-        if not self._asking and not self._turn_due and self._lines:
+        if not self._turn_due and (self._quick or (self._slow and not self._asking)):
             self._turn_due = True
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         self._turn_due = False
-        line = self._lines.popleft()
+        if self._slow and not self._asking:
+            self._slow_turn(self._slow.popleft())
+        if self._quick:
+            self._quick_turn(self._quick.popleft())
+        self._turn_soon()
+
+    def _quick_turn(self, line: HookLine) -> None:
+        line.is_listed = False
+        question = line.next_question(self._clock.now_ns())
+        if question is not None:
+            try:
+                run = question.ask(_QUICK_TURN_NS, _QUICK_CALL_NS)
+            except Exception as error:  # noqa: BLE001 - supervision, as in the thread
+                _give_up(line, question, error)
+            else:
+                self._take(line, question, run)
+        if len(line):
+            self._list(line)
+
+    def _slow_turn(self, line: HookLine) -> None:
         line.is_listed = False
         question = line.next_question(self._clock.now_ns())
         if question is not None:
             self._asking = True
             asked = self._loop.run_in_executor(self._executor, question.ask, _TURN_NS)
             asked.add_done_callback(partial(self._end_turn, line, question))
-            return
-        if len(line):
+        elif len(line):
             self._list(line)
-        self._turn_soon()
+
+    def _take(self, line: HookLine, question: Question, run: Run) -> None:
+        line.take(question, run, self._clock.now_ns())
+        _log_trips(question.hook)
 
     def _end_turn(self, line: HookLine, question: Question, asked: "asyncio.Future[Run]") -> None:
         self._asking = False
@@ -93,15 +121,18 @@ class HookThread:
             return
         error = asked.exception()
         if error is None:
-            line.take(question, asked.result(), self._clock.now_ns())
-            _log_trips(question.hook)
+            self._take(line, question, asked.result())
         else:
-            # Supervision: a fault of ours in the sandbox must not stop the queue.
-            log.error("a script could not be run", exc_info=error)
-            line.give_up(question)
+            _give_up(line, question, error)
         if len(line):
             self._list(line)
         self._turn_soon()
+
+
+def _give_up(line: HookLine, question: Question, error: BaseException) -> None:
+    """Supervision: a fault of ours in the sandbox must not stop the queue."""
+    log.error("a script could not be run", exc_info=error)
+    line.give_up(question)
 
 
 def _log_trips(hook: Hook) -> None:

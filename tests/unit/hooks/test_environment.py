@@ -178,14 +178,35 @@ def test_headers_read_like_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ["msg.headers.a = 1", "rawset(msg.headers, 'a', 1)", "msg.headers[1] = 'x'"]
+    ("change", "what"),
+    [
+        ("msg.headers.a = 1", "msg.headers"),
+        ("rawset(msg.headers, 'a', 1)", "msg.headers"),
+        ("msg.headers[1] = 'x'", "msg.headers"),
+        ("msg.queue = 'other'", "msg"),
+        ("rawset(msg, 'tenant', 'x')", "msg"),
+    ],
 )
-def test_headers_cannot_be_changed_and_the_error_says_so(change: str) -> None:
+def test_a_message_cannot_be_changed_and_the_error_says_so(change: str, what: str) -> None:
     hook = make(enqueue_script(change))
 
     assert ask_one(hook, a="1") is None
-    assert "msg.headers is read-only" in hook.stats(0).last_error
+    assert f"{what} is read-only" in hook.stats(0).last_error
     assert hook.stats(0).last_error.startswith("on_enqueue:2:")
+
+
+def test_a_message_reads_like_a_table() -> None:
+    body = """
+        local seen = {}
+        for k, v in pairs(msg) do seen[#seen + 1] = k end
+        table.sort(seen)
+        assert(next(msg) and rawget(msg, 'queue') == msg.queue and type(msg) == 'table')
+        return { fairness_key = table.concat(seen, ',') }"""
+
+    decision = decide(body)
+
+    assert decision is not None
+    assert decision.fairness_key == "headers,payload_size,queue"
 
 
 def test_headers_may_hold_anything() -> None:

@@ -244,3 +244,38 @@ def test_durations_are_counted_one_for_each_call() -> None:
 
     stats = hook.stats(0)
     assert 0 < stats.median_us < stats.p99_us / 10
+
+
+def test_a_call_that_takes_too_long_for_now_is_left_and_has_its_whole_time_later() -> None:
+    hook = make(
+        enqueue_script("""
+          if msg.headers.n == "2" then
+            for i = 1, 150000 do end
+          end
+          return { fairness_key = "k" .. msg.headers.n }
+        """),
+        limits=HookLimits(timeout_ms=1000),
+    )
+    packed = hook.pack([outline_of({"n": str(n)}, 1) for n in range(5)])
+
+    hurried = hook.run(packed, start=0, budget_ns=NS_PER_MS, call_ns=NS_PER_MS // 4)
+    first = hook.take(hurried, now_ns=0)
+    was_quick = hook.is_quick
+    rest = hook.take(hook.run(packed, start=len(first), budget_ns=1000 * NS_PER_MS), now_ns=0)
+
+    assert hurried.is_interrupted
+    assert len(first) == 2
+    assert not was_quick
+    keys = [decision and decision.fairness_key for decision in first + rest]
+    assert keys == ["k0", "k1", "k2", "k3", "k4"]
+    assert (hook.stats(0).timeouts, hook.stats(0).calls) == (0, 5)
+
+
+def test_a_script_is_quick_after_a_quick_run_and_not_after_a_failure() -> None:
+    hook = make(enqueue_script("if msg.headers.n == '1' then error('no') end return {}"))
+
+    assert not hook.is_quick
+    ask_one(hook, n="0")
+    assert hook.is_quick
+    ask_one(hook, n="1")
+    assert not hook.is_quick

@@ -22,6 +22,8 @@ class Script:
         self.trips: list[str] = []
         self.per_run = per_run
         self.is_open = False
+        self.is_quick = False
+        self.threads: list[str] = []
         self.asked: list[str] = []
         self.runs: list[int] = []
         self.packs = 0
@@ -42,8 +44,10 @@ class Script:
         self._packed.append([call.decode() for call in calls])
         return str(len(self._packed) - 1).encode()
 
-    def run(self, packed: bytes, *, start: int, budget_ns: int) -> Any:
+    def run(self, packed: bytes, *, start: int, budget_ns: int, call_ns: int | None = None) -> Any:
         assert budget_ns > 0
+        self.threads.append(threading.current_thread().name)
+        assert call_ns is None or threading.current_thread() is threading.main_thread()
         assert self.may_run.wait(10)
         names = self._packed[int(packed)][start : start + self.per_run]
         failed = [index for index, name in enumerate(names) if name.startswith("fail")]

@@ -118,3 +118,33 @@ async def test_what_is_called_comes_after_what_is_being_done(thread: HookThread)
 
     assert answer.startswith("fila-hooks")
     assert await asyncio.to_thread(done.wait, PATIENCE_S)
+
+
+async def test_a_quick_script_is_asked_on_the_loop_and_a_slow_one_in_the_thread(
+    thread: HookThread,
+) -> None:
+    quick, slow = Script(), Script()
+    quick.is_quick = True
+    first, second = Told("a"), Told("b")
+
+    thread.submit(HookLine("q", quick.hook), first.request.job)
+    thread.submit(HookLine("s", slow.hook), second.request.job)
+
+    assert (await first.wait(), await second.wait()) == (["a"], ["b"])
+    assert quick.threads == [threading.main_thread().name]
+    assert slow.threads[0].startswith("fila-hooks")
+
+
+async def test_a_quick_line_does_not_wait_for_a_slow_one(thread: HookThread) -> None:
+    quick, slow = Script(), Script()
+    quick.is_quick = True
+    slow.may_run.clear()
+    first, second = Told("a"), Told("b")
+    thread.submit(HookLine("s", slow.hook), first.request.job)
+
+    thread.submit(HookLine("q", quick.hook), second.request.job)
+
+    assert await second.wait() == ["b"]
+    assert first.request.keys is None
+    slow.may_run.set()
+    assert await first.wait() == ["a"]

@@ -3,7 +3,7 @@
 local native, parts = ...
 local type, error, pcall = native.type, native.error, native.pcall
 local raw_get, metatable_of, set_metatable = native.rawget, native.metatable_of, native.setmetatable
-local find, watch, headers = native.string.find, parts.watch, parts.headers
+local find, watch, views = native.string.find, parts.watch, parts.views
 
 local OUT_OF_MEMORY = "not enough memory"
 local WHILE_HANDLING = "error in error handling"
@@ -65,7 +65,7 @@ local function live_newindex(original)
   return function(object, key, value)
     local found = raw_get(original, "__newindex")
     if found == nil then
-      headers.rawset(object, key, value)
+      views.rawset(object, key, value)
     elseif type(found) == "function" then
       found(object, key, value)
     else
@@ -101,12 +101,12 @@ local base = {
   assert = native.assert,
   error = native.error,
   ipairs = native.ipairs,
-  next = headers.next,
+  next = views.next,
   pcall = protected,
   rawequal = native.rawequal,
-  rawget = headers.rawget,
-  rawlen = headers.rawlen,
-  rawset = headers.rawset,
+  rawget = views.rawget,
+  rawlen = views.rawlen,
+  rawset = views.rawset,
   select = native.select,
   tonumber = native.tonumber,
   tostring = native.tostring,

@@ -8,9 +8,9 @@ local resume, yield, clock, type = native.resume, native.yield, native.clock, na
 local unpack, rep, sub = native.string.unpack, native.string.rep, native.string.sub
 local concat, find, format = native.concat, native.string.find, native.string.format
 local gsub = native.string.gsub
-local watch, headers, histogram, config = parts.watch, parts.headers, parts.histogram, parts.config
+local watch, views, histogram, config = parts.watch, parts.views, parts.histogram, parts.config
 local settings, environment = parts.settings, parts.environment
-local proxy, show, begin, add = headers.proxy, headers.show, watch.begin, histogram.add
+local show, begin, add = views.show, watch.begin, histogram.add
 local outline, state = parts.outline, watch.state
 
 local name, queue = settings.name, settings.queue
@@ -24,6 +24,7 @@ local LINES_BYTES_MAX = 32768
 local MESSAGE_BYTES_MAX = 500
 local LEVELS_MAX = 20
 local OUT_OF_MEMORY = "not enough memory"
+local INTERRUPTED = "interrupted"
 
 -- The script's function, once it is loaded.
 local hook
@@ -41,11 +42,20 @@ local function read_lengths(slice, at, count)
   return { unpack(wanted, slice, at) }
 end
 
--- A message that arrived: its headers are shown, the rest is what the hook gets.
+local message, fields = views.message, views.fields
+fields.queue = queue
+-- The headers that are shown.
+local showing
+
+-- A message that arrived; what the hook gets.
 local function read_enqueue(slice, at, over)
-  local shown, payload_size = outline(slice, at, over)
-  show(shown)
-  return { headers = proxy, payload_size = payload_size, queue = queue }
+  local headers
+  headers, fields.payload_size = outline(slice, at, over)
+  if headers ~= showing then
+    show(headers)
+    showing = headers
+  end
+  return message
 end
 
 -- A delivery that failed.
@@ -53,9 +63,10 @@ local function read_failure(slice, at, over)
   local attempts, id, problem
   attempts, id, problem, at = unpack("<I4s4s4", slice, at)
   if find(id, "\0", 1, true) or find(problem, "\0", 1, true) then watch.closely() end
-  show((outline(slice, at, over)))
-  return { headers = proxy, id = id, attempts = attempts, queue = queue, error = problem },
-    problem, attempts
+  showing = outline(slice, at, over)
+  show(showing)
+  fields.id, fields.attempts, fields.error = id, attempts, problem
+  return message, problem, attempts
 end
 
 local read = is_failure and read_failure or read_enqueue
@@ -142,7 +153,10 @@ end
 -- How a thread failed, and what it said.
 local function failure(problem, ended)
   if problem == OUT_OF_MEMORY then return "out_of_memory\1" .. OUT_OF_MEMORY end
-  if watch.has_expired() then return "timeouts\1" .. place(ended) .. watch.too_long end
+  if watch.has_expired() then
+    if watch.was_hurried() then return INTERRUPTED end
+    return "timeouts\1" .. place(ended) .. watch.too_long
+  end
   if type(problem) ~= "string" then
     return "errors\1" .. place(ended) .. "the error is a " .. type(problem) .. " value"
   end
@@ -176,15 +190,15 @@ function runner.load(source, cpu_now, every)
 end
 
 -- Run a batch; the lines, after one that says how much of its time a failed call took, and how long
--- the calls took.
-function runner.run(slice, skip, budget, spent, cpu_now, every, is_stale)
+-- the calls took. `limit`: the time for each call, where that is less than its time limit.
+function runner.run(slice, skip, budget, limit, spent, cpu_now, every, is_stale)
   if is_stale then config.forget() end
   watch.every(every, thread)
   -- It is kept only if it comes back: whatever fails here, a dead thread is not resumed.
   local walking = thread or watch.thread(walk)
   thread = nil
   local now = clock()
-  watch.start(now, cpu_now, spent)
+  watch.start(now, cpu_now, spent, limit)
   done, group, group_at = 0, 0, now
   local ok, problem = resume(walking, slice, skip, now + budget)
   local took = 0
@@ -192,7 +206,7 @@ function runner.run(slice, skip, budget, spent, cpu_now, every, is_stale)
     thread = walking
   else
     local ended = clock()
-    took = ended - ((state.looks > 1 or group == 0) and watch.started() or group_at)
+    took = ended - native.math.max(group_at, watch.started())
     -- There may be no room left to say so.
     if problem == OUT_OF_MEMORY then walking = nil end
     native.collectgarbage()

@@ -10,7 +10,8 @@
 local native, parts = ...
 local clock, sethook, error = native.clock, native.sethook, native.error
 local cpu, timeout = parts.settings.cpu, parts.settings.timeout
-local half = timeout / 2
+-- Of the run in progress: the time limit, or less where somebody waits for it.
+local limit = timeout
 
 local TOO_LONG = "the call took longer than its time limit"
 -- A comparison of strings that hold NULs costs so much more per byte than anything else.
@@ -39,13 +40,13 @@ local function look()
   if state.untimed then
     state.untimed = false
     started = now
-    deadline = now + timeout
+    deadline = now + limit
     return
   end
   if now < deadline and not expired then return end
   if not expired then
     started = started + compare(now)
-    deadline = started + timeout
+    deadline = started + limit
     if now < deadline then return end
   end
   -- From here on not one more instruction: not in a handler, not behind a pcall.
@@ -87,18 +88,19 @@ end
 
 -- A run begins; its first call has used up `spent` already. To be said before anything runs that is
 -- watched, or the last run's deadline ends it.
-function watch.start(now, cpu_now, spent)
+function watch.start(now, cpu_now, spent, shorter)
   clock_then, cpu_then = now, cpu_now
+  limit = shorter or timeout
   started = now - spent
-  deadline = started + timeout
+  deadline = started + limit
   state.looks, state.untimed = 0, false
 end
 
 -- The next call of the run begins.
 function watch.begin(now)
-  if now - clock_then > half then compare(now) end
+  if now - clock_then > limit / 2 then compare(now) end
   started = now
-  deadline = started + timeout
+  deadline = started + limit
   state.looks, state.untimed = 0, false
 end
 
@@ -109,6 +111,11 @@ end
 
 function watch.has_expired()
   return expired
+end
+
+-- Whether a call that has expired was given less than its time.
+function watch.was_hurried()
+  return limit < timeout
 end
 
 -- The call has failed, whatever it still says.
