@@ -16,7 +16,7 @@ from fila.hooks.calls import BreakerSettings, HookKind, HookLimits
 from fila.hooks.hook import Hook
 from fila.model import NS_PER_S, Limits
 from fila.wire.outline import outline_of
-from tests.integration.hostile_scripts import CUNNING, ENDLESS, GREEDY, SOURCES
+from tests.integration.hostile_scripts import BEYOND, CUNNING, ENDLESS, GREEDY, SOURCES
 
 TIMEOUT_MS = 10
 _ATTEMPTS = 3
@@ -94,7 +94,8 @@ def try_source(source: str) -> dict[str, object]:
 
 def try_all() -> dict[str, dict[str, object]]:
     results: dict[str, dict[str, object]] = {}
-    for group, scripts in (("endless", ENDLESS), ("greedy", GREEDY), ("cunning", CUNNING)):
+    groups = {"endless": ENDLESS, "greedy": GREEDY, "cunning": CUNNING, "beyond": BEYOND}
+    for group, scripts in groups.items():
         for name, body in scripts.items():
             print(f"{group}: {name}", file=sys.stderr, flush=True)
             results[f"{group}: {name}"] = try_body(body)

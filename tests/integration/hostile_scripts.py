@@ -18,6 +18,7 @@ def _read(name: str) -> dict[str, str]:
 ENDLESS = _read("endless")
 GREEDY = _read("greedy")
 CUNNING = _read("cunning")
+BEYOND = _read("beyond")
 
 # What is hostile before the function is there.
 SOURCES = {

@@ -10,6 +10,7 @@ call that is not quick after all is broken off after a moment, and asked again i
 
 import asyncio
 import logging
+import re
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from fila.server.log import facts
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+_PLACE = re.compile(r"on_\w+:\d+")
 
 # A turn; a call that has begun may run over it, up to its own limit.
 _TURN_NS = 5 * NS_PER_MS
@@ -136,10 +138,17 @@ def _give_up(line: HookLine, question: Question, error: BaseException) -> None:
 
 
 def _log_trips(hook: Hook) -> None:
-    """Once for each time that the breaker opened, not for each failure."""
+    """Once for each time that the breaker opened, not for each failure.
+
+    Where it failed, but not with what words: those are the script's own, and may hold a header.
+    """
     while hook.trips:
-        error = hook.trips.pop(0)
+        place = _PLACE.match(hook.trips.pop(0))
         log.warning(
             "a script keeps failing and is left out for a while",
-            extra=facts(queue=hook.queue, hook=hook.kind.value, error=error),
+            extra=facts(
+                queue=hook.queue,
+                at=place[0] if place else hook.kind.value,
+                more=f"fila stats {hook.queue}",
+            ),
         )

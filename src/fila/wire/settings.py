@@ -14,10 +14,11 @@ from fila.wire._pb import admin_pb2 as pb
 _MAX_DEPTH_MAX = 1 << 62
 _BACKOFF_MAX = 1000.0
 _QUANTUM_MAX = 1_000_000
-# What one call of a script may take; the broker goes through other queues' scripts meanwhile.
+# What one call of a script may take. Other queues' scripts wait for it meanwhile, and the more
+# memory a script may fill, the longer one instruction of it can take.
 HOOK_TIMEOUT_MAX_MS = 1000
 HOOK_MEMORY_MIN_BYTES = 64 * 1024
-HOOK_MEMORY_MAX_BYTES = 256 * 1024 * 1024
+HOOK_MEMORY_MAX_BYTES = 4 * 1024 * 1024
 _SCRIPTS = ("on_enqueue_script", "on_failure_script")
 _PLAIN = (
     "max_attempts",

@@ -337,6 +337,24 @@ for i = 1, 3000 do t[i] = {} end
 local s = ('x'):rep(300000)
 while true do local x = s .. 'y' local y = s .. 'z' end
 
+--- sort of long strings
+local a, b, t = ('a'):rep(150000) .. 'x', ('a'):rep(150000) .. 'x', {}
+for i = 1, 2000 do t[i] = i % 2 == 0 and a or b end
+while true do table.sort(t) end
+
+--- long NULs ordered
+local a, b = string.char(0), string.char(0)
+for i = 1, 18 do a = a .. a end
+b = a .. ''
+while true do
+    if a < b then end if a < b then end if a < b then end if a < b then end
+    if a < b then end if a < b then end if a < b then end if a < b then end
+end
+
+--- hashes of longer strings
+local a, t = ('a'):rep(400000), {}
+while true do local x = t[a .. 'x'] local y = t[a .. 'y'] local z = t[a .. 'z'] end
+
 --- weak tables
 local mt = {}
 local first = {}

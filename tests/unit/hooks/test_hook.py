@@ -1,6 +1,7 @@
 """A hook as the broker uses it: what scripts see, what becomes of their answers, what counts."""
 
 import threading
+import time
 
 import pytest
 
@@ -201,26 +202,73 @@ def test_scripts_of_two_queues_see_nothing_of_each_other() -> None:
     assert ask_one(second) == EnqueueDecision(fairness_key="Anil")
 
 
+def test_each_call_of_a_batch_has_the_whole_time() -> None:
+    script = enqueue_script("for i = 1, 100000 do end return { weight = 2 }")
+    hook = make(script, limits=HookLimits(timeout_ms=15), breaker=PATIENT)
+
+    decisions = ask(hook, [EnqueueCall({}, 1)] * 100)
+
+    # A hundred of them take several times as long as one may.
+    assert decisions == [EnqueueDecision(weight=2)] * 100
+
+
 def test_a_call_is_not_charged_for_what_other_threads_do() -> None:
-    body = "for i = 1, 400000 do end return { weight = 2 }"
-    hook = make(enqueue_script(body), limits=HookLimits(timeout_ms=60), breaker=PATIENT)
+    script = enqueue_script("for i = 1, 3000000 do end return { weight = 2 }")
     stop = threading.Event()
 
     def work() -> None:
         while not stop.is_set():
             sum(range(1000))
 
-    others = [threading.Thread(target=work) for _ in range(2)]
-    for thread in others:
-        thread.start()
+    other = threading.Thread(target=work)
+    other.start()
     try:
-        decisions = [ask_one(hook) for _ in range(10)]
+        began = time.thread_time()
+        ask_one(make(script, limits=HookLimits(timeout_ms=10_000)))
+        alone_ms = (time.thread_time() - began) * 1000
+        # Enough for the call, and not for the call and the other thread.
+        limits = HookLimits(timeout_ms=int(1.5 * alone_ms))
+        hook = make(script, limits=limits, breaker=PATIENT)
+        decisions = [ask_one(hook) for _ in range(8)]
     finally:
         stop.set()
-        for thread in others:
-            thread.join()
+        other.join()
 
-    assert decisions == [EnqueueDecision(weight=2)] * 10
+    assert EnqueueDecision(weight=2) in decisions
+
+
+def test_a_look_at_the_config_does_not_lift_the_limit_on_memory() -> None:
+    hook = make(
+        enqueue_script("fila.get('x') return { weight = #('x'):rep(1 << 26) }"), config={"x": "y"}
+    )
+
+    assert ask_one(hook) is None
+    assert hook.stats(0).out_of_memory == 1
+
+
+def test_no_handler_puts_another_error_in_the_place_of_an_overflow() -> None:
+    hook = make(
+        enqueue_script(
+            """local deep
+            deep = setmetatable({}, { __index = function(_, key) return deep[key .. "x"] end })
+            pcall(function()
+                local guard <close> = setmetatable({}, { __close = function() error("other") end })
+                return deep.x
+            end)
+            return {}"""
+        )
+    )
+
+    assert ask_one(hook) is None
+    assert "stack overflow" in hook.stats(0).last_error
+
+
+@pytest.mark.parametrize("event", ["__gc", "__mode"])
+def test_events_that_nobody_can_watch_are_refused_by_name(event: str) -> None:
+    hook = make(enqueue_script(f"setmetatable({{}}, {{ {event} = 'k' }}) return {{}}"))
+
+    assert ask_one(hook) is None
+    assert hook.stats(0).last_error == f"on_enqueue:2: {event} is not available to scripts"
 
 
 def test_a_script_that_fails_every_second_time_trips_the_breaker() -> None:

@@ -49,7 +49,7 @@ def test_settings_survive_the_way_to_the_wire_and_back() -> None:
         (QueueConfig(max_depth=1 << 63), "max_depth"),
         (QueueConfig(quantum=1_000_001), "quantum"),
         (QueueConfig(hook_timeout_ms=1001), "hook_timeout_ms"),
-        (QueueConfig(hook_memory_bytes=1 << 29), "hook_memory_bytes"),
+        (QueueConfig(hook_memory_bytes=1 << 23), "hook_memory_bytes"),
         (QueueConfig(hook_memory_bytes=1000), "hook_memory_bytes is 1000; it must be 0"),
     ],
 )
