@@ -12,6 +12,7 @@ import sys
 from fila.wire.outline import outline_of
 from tests.integration.hostile_child import call_once, make
 
+_MORE_ATTEMPTS = 3
 _FUNCTIONS = (
     "assert",
     "error",
@@ -262,8 +263,8 @@ def run(seed: int, count: int) -> dict[str, object]:
         )
         took_ms, _ = call_once(hook)
         if took_ms > worst_ms:
-            # Once more: this machine has other things to do, too.
-            took_ms = min(took_ms, call_once(hook)[0])
+            # Again: what others do to the machine meanwhile is no script's doing.
+            took_ms = min(took_ms, *(call_once(hook)[0] for _ in range(_MORE_ATTEMPTS)))
             worst_ms, worst = max((worst_ms, worst), (took_ms, body))
         stats = hook.stats(0)
         for name in failed:
