@@ -237,10 +237,14 @@ def test_an_endless_error_text_is_cut_not_refused(rpc: Rpc) -> None:
     assert dead.metadata.queue_id == f"{queue}.dlq"
 
 
-def test_scripts_are_refused_until_the_broker_can(rpc: Rpc) -> None:
-    script = a.QueueConfig(on_enqueue_script="function on_enqueue() end")
+def test_a_script_that_is_none_is_refused_with_its_line(rpc: Rpc) -> None:
+    broken = a.QueueConfig(on_enqueue_script="function on_enqueue()\nreturn {")
 
-    assert refusal(rpc, a.CreateQueueRequest(name="s", config=script)).code == "FAILED_PRECONDITION"
+    found = refusal(rpc, a.CreateQueueRequest(name="s", config=broken))
+
+    assert found.code == "INVALID_ARGUMENT"
+    assert ":2:" in found.details
+    assert refusal(rpc, a.GetQueueRequest(queue="s")).code == "NOT_FOUND"
 
 
 def test_a_dead_letter_queue_is_deleted_with_its_queue_only(rpc: Rpc) -> None:

@@ -5,8 +5,8 @@
             length of each call             u32 each
             the calls
 
-A message that arrived is its outline. A delivery that failed is the attempts (u32), the message's
-id and the error, each behind its length (u32), and the outline.
+A message that arrived is its outline (`fila.wire.outline`). A delivery that failed is the attempts
+(u32), the message's id and the error, each behind its length (u32), and the outline.
 """
 
 import struct

@@ -31,7 +31,7 @@ _PLACE = re.compile(r"on_\w+:\d+")
 # A turn; a call that has begun may run over it, up to its own limit.
 _TURN_NS = 5 * NS_PER_MS
 # On the loop: a turn, and how long a call may hold everything up.
-_QUICK_TURN_NS = NS_PER_MS
+_QUICK_TURN_NS = 2 * NS_PER_MS
 _QUICK_CALL_NS = NS_PER_MS
 
 

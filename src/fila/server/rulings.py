@@ -1,6 +1,7 @@
 """What a message asks for and what a script decides for it, made one: the script comes first."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from fila.model import EnqueueDecision, Spec, Timing
 from fila.wire.intake import Columns
@@ -13,23 +14,31 @@ class Rulings:
     """Makes specs of own options and decisions; equal ones are one object, as the core wants."""
 
     def __init__(self) -> None:
-        # By the identity of both, which are kept along so that it stays theirs.
-        self._known: dict[tuple[int, int], tuple[Spec, EnqueueDecision, Spec]] = {}
+        # By own spec, then by the identity of the decision, which is kept along so that it stays
+        # its own. Decisions that delay are not among them: they change more than the spec.
+        self._known: dict[Spec, dict[int, Spec]] = {}
+        self._kept: list[EnqueueDecision] = []
         self._specs: dict[Spec, Spec] = {}
 
     def apply(self, columns: Columns, decisions: Sequence[EnqueueDecision | None]) -> None:
         """Change what the columns ask for as the decisions say; None leaves a message as it is."""
-        specs, timings, known = columns.specs, columns.timings, self._known
+        specs = columns.specs
+        if specs and specs.count(specs[0]) == len(specs):
+            # Nearly always they ask for nothing, and what is decided was decided before.
+            known = self._known.get(specs[0], {})
+            ruled = list(map(known.get, map(id, decisions)))
+            if all(ruled):
+                specs[:] = cast("list[Spec]", ruled)
+                return
         for index, decision in enumerate(decisions):
-            if decision is None:
-                continue
-            own = specs[index]
-            found = known.get((id(own), id(decision)))
-            specs[index] = found[2] if found is not None else self._merge(own, decision)
-            if decision.delay_ms is not None:
-                timing = _delayed(timings.pop(index, None), decision.delay_ms)
-                if timing is not None:
-                    timings[index] = timing
+            if decision is not None:
+                self._apply_one(columns, index, decision)
+
+    def _apply_one(self, columns: Columns, index: int, decision: EnqueueDecision) -> None:
+        own, timing = columns.specs[index], columns.timings.pop(index, None)
+        columns.specs[index], timing = self.rule(own, timing, decision)
+        if timing is not None:
+            columns.timings[index] = timing
 
     def rule(
         self, spec: Spec, timing: Timing | None, decision: EnqueueDecision | None
@@ -44,12 +53,19 @@ class Rulings:
         )
 
     def _merge(self, own: Spec, decision: EnqueueDecision) -> Spec:
-        if len(self._known) >= _KNOWN_MAX:
+        known = self._known.get(own)
+        spec = known.get(id(decision)) if known is not None else None
+        if spec is not None:
+            return spec
+        if len(self._specs) >= _KNOWN_MAX or len(self._kept) >= _KNOWN_MAX:
             self._known.clear()
+            self._kept.clear()
             self._specs.clear()
         spec = _merged(own, decision)
         spec = self._specs.setdefault(spec, spec)
-        self._known[id(own), id(decision)] = own, decision, spec
+        if decision.delay_ms is None:
+            self._known.setdefault(own, {})[id(decision)] = spec
+            self._kept.append(decision)
         return spec
 
 

@@ -11,12 +11,12 @@ from fila.model import ItemError, Limits, ProducerSequence, Spec, Timing
 from fila.wire._pb import service_pb2 as pb
 from fila.wire.names import check_size, has_control
 from fila.wire.options import OptionReader
-from fila.wire.outline import outline
+from fila.wire.outline import headers_size, outline
 
 _PRODUCER_BYTES_MAX = 64
-# Producers use few names; these need not be looked at again.
-_KNOWN_NAMES_MAX = 1024
-_KNOWN_NAME_LENGTH_MAX = 64
+# Messages have the same headers again and again; these need not be looked at twice.
+_KNOWN_HEADS_MAX = 4096
+_KNOWN_HEAD_BYTES_MAX = 256
 
 
 @dataclass(slots=True)
@@ -38,7 +38,8 @@ class Intake:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._options = OptionReader(limits)
-        self._known_names: set[str] = set()
+        # The bytes of headers that were looked at.
+        self._known_heads: set[bytes | None] = set()
         # An item no larger than this has no header or payload that could be too large.
         self._surely_small = min(limits.header_bytes_max, limits.message_bytes_max)
 
@@ -72,15 +73,10 @@ class Intake:
         self, columns: Columns, item: pb.EnqueueItem | pb.EnqueueRequest, outlined: bool
     ) -> None:
         body = item.SerializeToString()
-        headers = item.headers
-        for name in headers:
-            if name not in self._known_names:
-                self._check_name(name)
-        if len(headers) > self._limits.headers_max:
-            raise InvalidArgumentError(
-                f"{len(headers)} headers; the limit is {self._limits.headers_max} "
-                "(limits.headers_max)"
-            )
+        size = headers_size(body)
+        head = None if size is None else body[:size]
+        if head not in self._known_heads:
+            self._check_headers(item, head)
         if len(body) > self._surely_small:
             self._check_sizes(item, len(body))
         options = item.options if item.HasField("options") else None
@@ -93,15 +89,23 @@ class Intake:
             columns.specs.append(spec)
         columns.bodies.append(body)
         if outlined:
-            columns.outlines.append(outline(body, len(item.payload), options))
+            columns.outlines.append(outline(item, body, head, options is None))
 
-    def _check_name(self, name: str) -> None:
-        if not name:
-            raise InvalidArgumentError("header name must not be empty")
-        if has_control(name):
-            raise InvalidArgumentError("header name must not contain control characters")
-        if len(self._known_names) < _KNOWN_NAMES_MAX and len(name) <= _KNOWN_NAME_LENGTH_MAX:
-            self._known_names.add(name)
+    def _check_headers(self, item: pb.EnqueueItem | pb.EnqueueRequest, head: bytes | None) -> None:
+        for name in item.headers:
+            if not name:
+                raise InvalidArgumentError("header name must not be empty")
+            if has_control(name):
+                raise InvalidArgumentError("header name must not contain control characters")
+        if len(item.headers) > self._limits.headers_max:
+            raise InvalidArgumentError(
+                f"{len(item.headers)} headers; the limit is {self._limits.headers_max} "
+                "(limits.headers_max)"
+            )
+        if head is not None and len(head) <= _KNOWN_HEAD_BYTES_MAX:
+            if len(self._known_heads) >= _KNOWN_HEADS_MAX:
+                self._known_heads.clear()
+            self._known_heads.add(head)
 
     def _check_sizes(self, item: pb.EnqueueItem | pb.EnqueueRequest, size: int) -> None:
         limits = self._limits

@@ -11,7 +11,7 @@ local gsub = native.string.gsub
 local watch, views, histogram, config = parts.watch, parts.views, parts.histogram, parts.config
 local settings, environment = parts.settings, parts.environment
 local show, begin, add = views.show, watch.begin, histogram.add
-local outline, state = parts.outline, watch.state
+local headers_of, state = parts.outline, watch.state
 
 local name, queue = settings.name, settings.queue
 local is_failure = name == "on_failure"
@@ -47,23 +47,36 @@ fields.queue = queue
 -- The headers that are shown.
 local showing
 
+-- How an outline of a length is unpacked.
+local OUTLINES_MAX = 1000
+local outlines, outlines_count = {}, 0
+
+local function outline_form(length)
+  if outlines_count >= OUTLINES_MAX then outlines, outlines_count = {}, 0 end
+  local form = "<I4c" .. length - 4
+  outlines[length], outlines_count = form, outlines_count + 1
+  return form
+end
+
 -- A message that arrived; what the hook gets.
-local function read_enqueue(slice, at, over)
-  local headers
-  headers, fields.payload_size = outline(slice, at, over)
+local function read_enqueue(slice, at, length)
+  local size, text = unpack(outlines[length] or outline_form(length), slice, at)
+  local headers = headers_of(text)
   if headers ~= showing then
     show(headers)
     showing = headers
   end
+  fields.payload_size = size
   return message
 end
 
 -- A delivery that failed.
-local function read_failure(slice, at, over)
-  local attempts, id, problem
-  attempts, id, problem, at = unpack("<I4s4s4", slice, at)
+local function read_failure(slice, at, length)
+  local over = at + length
+  local attempts, id, problem, _
+  attempts, id, problem, _, at = unpack("<I4s4s4I4", slice, at)
   if find(id, "\0", 1, true) or find(problem, "\0", 1, true) then watch.closely() end
-  showing = outline(slice, at, over)
+  showing = headers_of(sub(slice, at, over - 1))
   show(showing)
   fields.id, fields.attempts, fields.error = id, attempts, problem
   return message, problem, attempts
@@ -92,9 +105,9 @@ local function run_chunk(slice, at, skip, stop)
   at = lengths[count + 1]
   for index = 1, skip do at = at + lengths[index] end
   for index = skip + 1, count do
-    local over = at + lengths[index]
-    local msg, second, third = read(slice, at, over)
-    at = over
+    local length = lengths[index]
+    local msg, second, third = read(slice, at, length)
+    at = at + length
     local result = hook(msg, second, third)
     if type(result) ~= "table" then
       done = done + 1
