@@ -48,6 +48,13 @@ async def delete(client: fila.AsyncClient, *, queue: str) -> None:
 
 
 @_job
+async def limit(client: fila.AsyncClient, *, buckets: int, rate: str) -> None:
+    """So many throttle keys with a limit."""
+    for number in range(buckets):
+        await client.admin.set_config(f"throttle:bucket-{number}:rate", rate)
+
+
+@_job
 async def enqueue(client: fila.AsyncClient, *, queue: str, count: int, tasks: int) -> None:
     """Plain `await client.enqueue()` from many tasks."""
 
@@ -81,11 +88,20 @@ async def enqueue_threads(
 
 @_job
 async def enqueue_batches(
-    client: fila.AsyncClient, *, queue: str, count: int, keys: int = 0, rich: bool = False
+    client: fila.AsyncClient,
+    *,
+    queue: str,
+    count: int,
+    keys: int = 0,
+    rich: bool = False,
+    throttled: int = 0,
 ) -> dict[str, Any]:
-    """The batch API, a few batches in flight; messages are spread over so many fairness keys."""
+    """The batch API, a few batches in flight.
+
+    Messages are spread over so many fairness keys, or over so many throttle keys.
+    """
     replies: list[float] = []
-    batches = _batches(count, keys, rich=rich)
+    batches = _batches(count, keys, rich=rich, throttled=throttled)
 
     async def produce() -> None:
         for batch in batches:
@@ -211,8 +227,12 @@ async def trickle(client: fila.AsyncClient, *, queue: str, count: int, pause_s: 
     await asyncio.gather(*sending)
 
 
-def _batches(count: int, keys: int, *, rich: bool) -> Iterator[list[fila.NewMessage]]:
+def _batches(
+    count: int, keys: int, *, rich: bool, throttled: int = 0
+) -> Iterator[list[fila.NewMessage]]:
     make = _rich if rich else _keyed if keys else _plain
+    if throttled:
+        make, keys = _throttled, throttled
     for start in range(0, count, BATCH):
         numbers = range(start, min(start + BATCH, count))
         yield [make(number, keys) for number in numbers]
@@ -236,6 +256,12 @@ def _rich(number: int, keys: int) -> fila.NewMessage:
         priority=number % 10,
         throttle_keys=(f"tenant:{key}", f"provider:{number % 7}"),
     )
+
+
+def _throttled(number: int, keys: int) -> fila.NewMessage:
+    """Two throttle keys, of which each batch has all."""
+    pair = (f"bucket-{number % keys}", f"bucket-{(number + keys // 2) % keys}")
+    return fila.NewMessage(_PAYLOAD, _HEADERS, throttle_keys=pair)
 
 
 def _check(results: Sequence[str | fila.FilaError]) -> None:

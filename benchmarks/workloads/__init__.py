@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from benchmarks.workloads import backlog, hooks, idle, isolation, keys, latency, throughput
+from benchmarks.workloads import (
+    backlog,
+    hooks,
+    idle,
+    isolation,
+    keys,
+    latency,
+    limits,
+    throughput,
+)
 
 Workload = Callable[[Bench], Iterator[Figure]]
 
@@ -17,6 +26,7 @@ WORKLOADS: dict[str, Workload] = {
     "W5": latency.enqueue_to_delivery,
     "W6": keys.many_against_one,
     "W7": hooks.with_a_script,
+    "W8": limits.buckets,
     "W9": isolation.quiet_beside_noisy,
     "W10": keys.cardinality,
     "W11": backlog.depth_and_restart,

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from fila.model import ItemError, ProducerSequence, QueueSettings, Spec, is_dlq
+from tests.simulation.buckets import Buckets
 
 
 class Stage(Enum):
@@ -250,11 +251,16 @@ class Books:
     # How items ended.
     fates: dict[int, str] = field(default_factory=dict)
     places: int = 0
+    buckets: Buckets = field(default_factory=Buckets)
 
     def copy(self) -> Books:
         """The same again."""
         return Books(
-            [part.copy() for part in self.parts], dict(self.config), dict(self.fates), self.places
+            [part.copy() for part in self.parts],
+            dict(self.config),
+            dict(self.fates),
+            self.places,
+            self.buckets.copy(),
         )
 
     def next_place(self) -> Place:

@@ -15,7 +15,8 @@ from fila.errors import FilaError
 from fila.model import Outcome
 from fila.storage.port import Storage
 from tests.simulation import traffic
-from tests.simulation.books import Books
+from tests.simulation.books import Books, Msg
+from tests.simulation.buckets import Takes
 from tests.simulation.checkers import (
     Counts,
     Disk,
@@ -28,6 +29,7 @@ from tests.simulation.checkers import (
 )
 from tests.simulation.clients import Call
 from tests.simulation.model import Dealt, Model
+from tests.simulation.scarcity import Scarcity
 from tests.simulation.shares import Shares
 from tests.simulation.violation import require
 
@@ -39,7 +41,13 @@ class Judge:
     """Follows one world from beginning to end, through all runs of its broker."""
 
     def __init__(
-        self, note: Callable[[str], None], scheduler: Scheduler, storage: Storage, *, quantum: int
+        self,
+        note: Callable[[str], None],
+        scheduler: Scheduler,
+        storage: Storage,
+        *,
+        quantum: int,
+        limited: bool,
     ) -> None:
         self.scheduler = scheduler
         self.storage = storage
@@ -52,9 +60,14 @@ class Judge:
         self.timeliness = Timeliness()
         self.counts = Counts()
         self.disk = Disk()
+        # Limits make keys come and go in a way that only the broker knows: shares are judged where
+        # there are none, and where there are, the shares of the tokens.
         self.shares = Shares(quantum)
+        self.scarcity = Scarcity()
+        self.takes = Takes()
         self.passes = 0
         self._quantum = quantum
+        self._limited = limited
         self._note = note
         # By how much was written: the books then, until a sync covers it.
         self._snapshots: dict[int, Books] = {0: Books()}
@@ -68,24 +81,29 @@ class Judge:
     def synced(self, written: int) -> None:
         """A sync is done that began when this much had been written."""
         self.durability.synced = written
+        self.takes.synced(written)
         for count in [count for count in self._snapshots if count < written]:
             del self._snapshots[count]
 
     def judge_survival(
-        self, storage: Storage, *, written: int, quantum: int, now: int, wall: int
+        self, storage: Storage, *, written: int, quantum: int, now: int, wall: int, age: int
     ) -> None:
         """The broker is about to start again from what survived: so many of the writes."""
         self.storage, self._quantum = storage, quantum
         books = self._snapshots[written]
         self._snapshots = {written: books}
         self.durability.survived(written)
-        self.model.restart(books.copy(), now=now, wall=wall)
+        books = books.copy()
+        self.takes.survive(books.buckets, written)
+        self.model.restart(books, now=now, wall=wall, age=age)
         self.shares.restart(quantum)
+        self.scarcity.restart()
         self.disk.judge(self.model, storage)
 
     def judge_start(self, scheduler: Scheduler) -> None:
         """It has started."""
         self.scheduler = scheduler
+        self.model.books.buckets.judge_levels(scheduler, self.model.now)
         self.counts.judge_all(self.model, scheduler, self._quantum)
         self.timeliness.judge_next(self.model, scheduler)
 
@@ -96,10 +114,11 @@ class Judge:
         *,
         now: int,
         wall: int,
+        age: int,
     ) -> None:
         """One pass, written but not let out."""
         model, scheduler = self.model, self.scheduler
-        due = model.begin_pass(now=now, wall=wall)
+        due = model.begin_pass(now=now, wall=wall, age=age)
         replies = deque(effects.replies)
         for command in commands:
             self._judge_command(command, replies)
@@ -110,7 +129,8 @@ class Judge:
         self._number_parts()
         for msg in model.fresh:
             self.durability.accepted(model.homes[msg.item].number, msg.sequence)
-        self._snapshots.setdefault(self.durability.written, model.books.copy())
+        snapshot = self._snapshots.setdefault(self.durability.written, model.books.copy())
+        snapshot.buckets.offset = model.books.buckets.offset
         self.passes += 1
         dealt = sum(map(len, effects.deliveries.values()))
         self._note(f"pass {len(commands)} due {due} dealt {dealt}")
@@ -161,14 +181,24 @@ class Judge:
             key=lambda each: each.token,
         )
         self._narrow_weights()
-        self.shares.begin_deliveries(model.books.shelves)
+        if not self._limited:
+            self.shares.begin_deliveries(model.books.shelves)
         for each in dealt:
             self.tokens.given(each)
             shelf, msg = model.find_ready(each)
             self.rules.judge(shelf, msg, model.takers.get(each.consumer), each)
-            self.shares.served(shelf, msg.spec.fairness_key, msg.spec.cost)
+            self._judge_tokens(msg, each)
+            if not self._limited:
+                self.shares.served(shelf, msg.spec.fairness_key, msg.spec.cost)
             model.lease(shelf, msg, each)
-            self.shares.left(shelf, msg.spec.fairness_key)
+            if not self._limited:
+                self.shares.left(shelf, msg.spec.fairness_key)
+
+    def _judge_tokens(self, msg: Msg, dealt: Dealt) -> None:
+        names = msg.spec.throttle_keys
+        self.model.books.buckets.take(names, self.model.age, dealt)
+        self.takes.taken(self.durability.written, self.model.age, names, dealt.token)
+        self.scarcity.dealt(msg)
 
     def _narrow_weights(self) -> None:
         """Where two clocks made messages ready in one pass, only the broker knows the newest."""
@@ -189,7 +219,18 @@ class Judge:
 
     def judge_idleness(self) -> None:
         """The broker has nothing to do at once."""
-        self.idleness.judge(self.model.books.shelves, self.model.takers.values())
+        books = self.model.books
+        free = [taker for taker in self.model.takers.values() if taker.credit > taker.held]
+        able = [
+            shelf
+            for shelf in books.shelves
+            if shelf.ready
+            and not shelf.paused
+            and any(shelf.name in taker.queues for taker in free)
+        ]
+        self.idleness.judge(able, books.buckets, self.model.age)
+        if self._limited:
+            self.scarcity.judge(books.shelves, able, books.buckets, self._quantum)
 
     def judge_all(self) -> None:
         """Compare everything that is shown and stored."""

@@ -60,6 +60,8 @@ class Model:
         self.takers: dict[int, Taker] = {}
         self.now = 0
         self.wall = 0
+        # The clients' clock.
+        self.age = 0
         # Of the last pass.
         self.closed: set[tuple[int, str]] = set()
         self.fresh: list[Msg] = []
@@ -67,9 +69,11 @@ class Model:
         self.homes: dict[int, Part] = {}
         self.serial = 0
 
-    def restart(self, books: Books, *, now: int, wall: int) -> None:
+    def restart(self, books: Books, *, now: int, wall: int, age: int) -> None:
         """Go on with what survived; leases and delays are anchored to the new clock."""
         self.books = books
+        self.age = age
+        books.buckets.restart(age, wall - age)
         self.takers = {}
         before, self.now, self.wall = self.now, now, wall
         for shelf in books.shelves:
@@ -96,9 +100,10 @@ class Model:
         ]
         return max(0, min(waits)) if waits else None
 
-    def begin_pass(self, *, now: int, wall: int) -> int:
+    def begin_pass(self, *, now: int, wall: int, age: int) -> int:
         """Let everything fall due that is due; how much that was."""
-        self.now, self.wall = now, wall
+        self.now, self.wall, self.age = now, wall, age
+        self.books.buckets.offset = wall - age
         self.closed = set()
         self.fresh = []
         due = [each for shelf in self.books.shelves for each in _timed(shelf)]

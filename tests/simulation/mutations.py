@@ -35,6 +35,7 @@ from fila.core.ring import Ring
 from fila.core.scheduler import Scheduler
 from fila.core.state import State
 from fila.model import ItemError
+from tests.simulation import limit_mutations
 from tests.simulation.letter_mutations import LETTERS
 from tests.simulation.planted import Planted, drop_mutations
 
@@ -354,6 +355,18 @@ _OWN: Sequence[Planted] = tuple(
         (credit_ignored, "credit"),
         (one_attempt_too_many, "attempts"),
         (idle_after_credit, "idleness"),
+        (limit_mutations.levels_not_written, "levels"),
+        (limit_mutations.levels_not_awaited, "levels"),
+        (limit_mutations.jump_fills_buckets, "levels"),
+        (limit_mutations.refill_rounded_up, "buckets"),
+        (limit_mutations.old_level_forgotten, "buckets"),
+        (limit_mutations.rate_0_lets_go, "buckets"),
+        (limit_mutations.taken_for_nothing, "idleness"),
+        (limit_mutations.lost_wake, "idleness"),
+        (limit_mutations.change_not_noticed, "idleness"),
+        (limit_mutations.head_of_line_blocks, "idleness"),
+        (limit_mutations.tokens_in_order_of_arrival, "scarcity"),
+        (limit_mutations.claim_never_heard, "scarcity"),
     )
 )
 

@@ -165,10 +165,24 @@ def _reschedule(model: Model, command: c.Reschedule, reply: Reply) -> None:
 
 def _configure(model: Model, command: c.SetConfig, reply: Reply) -> None:
     config = model.books.config
+    _, _, limited = command.key.partition("throttle:")
+    name, _, which = limited.rpartition(":")
+    if limited and command.value and not _is_limit(command.value, burst=which == "burst"):
+        require(isinstance(reply, InvalidArgumentError), "replies", command, "→", reply)
+        return
     expect(command, reply, command.key in config)
     config.pop(command.key, None)
     if command.value:
         config[command.key] = command.value
+    if limited:
+        model.books.buckets.follow(name, config, model.age)
+
+
+def _is_limit(value: str, *, burst: bool) -> bool:
+    """Operators here write plain decimals, or what is none."""
+    if not all(digit in "0123456789." for digit in value):
+        return False
+    return not burst or float(value) >= 1
 
 
 def _pause(model: Model, command: c.PauseQueue, reply: Reply) -> None:

@@ -85,6 +85,24 @@ class Operator:
             call = Call(f"resume {queue}", ignore)
             self.world.submit(c.PauseQueue(tag=call, queue=queue, paused=False))
 
+    def lift_all(self) -> None:
+        """Take all limits away."""
+        for name in self.world.palette.throttle_names:
+            self._set(f"throttle:{name}:rate", "")
+
+    def limit(self, name: str = "") -> None:
+        """Set a limit, change it, take it away, or ask for what is none."""
+        rng, shape = self.world.rng, self.world.shape
+        name = name or rng.choice(self.world.palette.throttle_names)
+        if rng.random() < shape.odd_limits:
+            which = rng.choice(("rate", "burst"))
+            self._set(f"throttle:{name}:{which}", rng.choice(("", "nan", "-1", "1e9999", "0x1")))
+        elif rng.random() < shape.odd_limits:
+            self._set(f"throttle:{name}:rate", "")
+        else:
+            self._set(f"throttle:{name}:burst", rng.choice(shape.bursts))
+            self._set(f"throttle:{name}:rate", rng.choice(shape.rates))
+
     def _any_queue(self) -> str:
         names = [name for name in self.world.shape.queues if not name.endswith(".dlq")]
         dlqs = [f"{name}.dlq" for name in names]
@@ -148,6 +166,9 @@ class Operator:
     def _configure(self) -> None:
         rng = self.world.rng
         key, value = rng.choice(("a", "b:c", "d")), rng.choice(("", "1", "x y"))
+        self._set(key, value)
+
+    def _set(self, key: str, value: str) -> None:
         call = Call(f"config {key}={value}", ignore)
         self.world.submit(c.SetConfig(tag=call, key=key, value=value))
 

@@ -39,6 +39,15 @@ class Shape:
     decisions: float = 0.0
     deliveries_max: int = 2000
     quantum_choices: tuple[int, ...] = (0, 0, 1, 1000)
+    # Throttle keys, how many of them a message has, and how likely that is one at most in a world.
+    limits: int = 0
+    limits_a_message: tuple[int, ...] = (1,)
+    single_limits: float = 0.0
+    # Whether messages of the first fairness key have them all, and nobody else's have several.
+    first_needs_all: bool = False
+    rates: tuple[str, ...] = ("0", "0.3", "1", "2.5", "7", "33.333333333", "400")
+    bursts: tuple[str, ...] = ("", "1", "1", "2.5", "10")
+    odd_limits: float = 0.1
 
 
 _CALM = {
@@ -142,6 +151,66 @@ SHAPES = (
         actions=_ROUGH | {"jump": 8, "due": 30, "idle": 6, "admin": 10, "time": 30},
     ),
     Shape(
+        name="limits",
+        steps=380,
+        queues=("q", "r"),
+        keys=10,
+        backlog=60,
+        timings=0.05,
+        mixed_weights=True,
+        limits=4,
+        limits_a_message=(0, 1, 1, 1, 2, 3),
+        single_limits=0.5,
+        lost_replies=0.05,
+        actions=_ROUGH | {"limit": 30, "time": 40, "due": 50, "settle": 40, "admin": 8},
+    ),
+    Shape(
+        name="limits and crashes",
+        steps=380,
+        queues=("q",),
+        keys=4,
+        backlog=60,
+        limits=3,
+        limits_a_message=(1, 1, 2),
+        single_limits=0.5,
+        rates=("0.01", "0.5", "3", "40"),
+        odd_limits=0.3,
+        actions=_CALM
+        | {"limit": 14, "time": 30, "due": 30, "kill": 10, "cut": 12, "jump": 14, "stream": 5},
+    ),
+    Shape(
+        name="scarce",
+        steps=420,
+        queues=("q",),
+        keys=4,
+        backlog=200,
+        priorities=False,
+        quantum_choices=(0,),
+        limits=1,
+        rates=("2.5", "7"),
+        bursts=("1", "1", "3"),
+        odd_limits=0.0,
+        credit_max=60,
+        actions=_CALM
+        | {"enqueue": 6, "due": 50, "settle": 60, "transmit": 50, "time": 6, "limit": 2},
+    ),
+    Shape(
+        name="contended",
+        steps=420,
+        queues=("q",),
+        keys=4,
+        backlog=200,
+        priorities=False,
+        quantum_choices=(0,),
+        limits=2,
+        first_needs_all=True,
+        rates=("2.5", "2", "3"),
+        bursts=("1",),
+        odd_limits=0.0,
+        credit_max=60,
+        actions=_CALM | {"enqueue": 8, "due": 90, "settle": 60, "transmit": 50, "time": 2},
+    ),
+    Shape(
         name="short passes",
         steps=420,
         queues=("q", "r", "s"),
@@ -165,10 +234,14 @@ class Palette:
     shape: Shape
     names: list[str] = field(init=False)
     base_weights: dict[str, int] = field(init=False)
+    throttle_names: list[str] = field(init=False)
+    single_limits: bool = field(init=False)
     _specs: dict[Spec, Spec] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.names = [f"k{index}" for index in range(self.shape.keys)]
+        self.throttle_names = [f"t:{index}" for index in range(self.shape.limits)]
+        self.single_limits = self.rng.random() < self.shape.single_limits
         self.base_weights = {name: self.rng.choice((1, 1, 2, 3, 4, 5)) for name in self.names}
 
     def spec(self, key: str | None = None) -> Spec:
@@ -180,8 +253,23 @@ class Palette:
             weight = rng.choice((1, 2, 7, 50))
         cost = rng.choice((1, 1, 2, 3, 10, 40)) if shape.mixed_costs else 1
         priority = rng.choice((0, 0, 0, 0, 1, 9)) if shape.priorities else 0
-        spec = Spec(fairness_key=key, weight=weight, priority=priority, cost=cost)
+        throttle_keys = self._throttle_keys(key) if shape.limits else ()
+        spec = Spec(
+            fairness_key=key,
+            weight=weight,
+            throttle_keys=throttle_keys,
+            priority=priority,
+            cost=cost,
+        )
         return self._specs.setdefault(spec, spec)
+
+    def _throttle_keys(self, key: str) -> tuple[str, ...]:
+        rng, shape = self.rng, self.shape
+        if shape.first_needs_all and key == self.names[0]:
+            return tuple(self.throttle_names)
+        names = [*self.throttle_names, "unlimited"] if shape.odd_limits else self.throttle_names
+        count = rng.choice(shape.limits_a_message)
+        return tuple(rng.sample(names, min(count, 1) if self.single_limits else count))
 
     def timing(self, wall: int) -> Timing | None:
         """When it may be delivered; mostly at once."""

@@ -25,6 +25,9 @@ class Story:
     acknowledged: int
     # Comparisons of shares.
     judged: int
+    # Deliveries that took tokens, and comparisons of who got them.
+    tokens: int
+    scarce: int
     # What went wrong and who noticed; empty if nothing did.
     failure: str = ""
     checker: str = ""
@@ -56,6 +59,8 @@ def tell(seed: int) -> Story:
         delivered=world.ledger.delivered,
         acknowledged=world.ledger.acknowledged,
         judged=world.judge.shares.judged,
+        tokens=world.judge.takes.count,
+        scarce=world.judge.scarcity.judged,
         failure=failure,
         checker=checker,
         trace=tuple(world.trace) if failure else (),
@@ -73,4 +78,6 @@ def figures(stories: Iterable[Story]) -> dict[str, int]:
         "delivered": sum(story.delivered for story in told),
         "acknowledged": sum(story.acknowledged for story in told),
         "shares_judged": sum(story.judged for story in told),
+        "tokens": sum(story.tokens for story in told),
+        "scarcity_judged": sum(story.scarce for story in told),
     }

@@ -100,3 +100,7 @@ def test_the_worlds_go_through_what_they_are_meant_to() -> None:
     assert sum(story.crashes for story in stories) > 50
     # Shares are judged inside backlogs, not over what was drained.
     assert all(story.judged > 500 for story in stories if story.shape == "backlog")
+    # Tokens as well, and waits for several buckets.
+    assert all(story.scarce > 100 for story in stories if story.shape == "scarce")
+    assert all(story.scarce > 10 for story in stories if story.shape == "contended")
+    assert all(story.tokens for story in stories if story.shape.startswith("limits"))

@@ -77,7 +77,11 @@ class World:
         self.quantum = self.rng.choice((1, 1, 1, 1000))
         self.broker = Broker(MemoryStorage(), quantum=self.quantum)
         self.judge = Judge(
-            self.note, self.broker.scheduler, self.broker.storage, quantum=self.quantum
+            self.note,
+            self.broker.scheduler,
+            self.broker.storage,
+            quantum=self.quantum,
+            limited=self.shape.limits > 0,
         )
         self.model, self.ledger = self.judge.model, self.judge.ledger
         self.producers = [
@@ -126,6 +130,8 @@ class World:
         for queue in self.shape.queues:
             if not queue.endswith(".dlq") or self.rng.random() < 0.5:
                 self.operator.create(queue)
+        for name in self.palette.throttle_names:
+            self.operator.limit(name)
         self.run_pass()
         for key in self.palette.names:
             for queue in self.broker.scheduler.queue_names():
@@ -154,6 +160,8 @@ class World:
                 self.operator.act()
             case "update":
                 self.operator.update()
+            case "limit":
+                self.operator.limit()
             case _:
                 self._consume(action)
 
@@ -355,7 +363,7 @@ class World:
         if effects.mutations:
             broker.storage.write(effects.mutations)
             self.judge.wrote()
-        self.judge.judge_pass(commands, effects, now=self.now, wall=self.wall)
+        self.judge.judge_pass(commands, effects, now=self.now, wall=self.wall, age=self.age)
         if fate == "before the release":
             self._crash(self.rng.choice(("kill", "cut")))
             return
@@ -380,6 +388,7 @@ class World:
             for message, token in deliveries:
                 self.judge.durability.delivered(message.queue.partition.number, message.sequence)
                 self.judge.tokens.left(number, token)
+                self.judge.takes.left(token)
             consumer = self.broker.streams.get(number)
             if consumer is None or consumer.stream is None:
                 self.give_back(deliveries)
@@ -428,7 +437,12 @@ class World:
         self.note(f"{how}, {kept} of {unsynced} unsynced writes kept")
         self.broker = Broker(storage, quantum=self.quantum)
         self.judge.judge_survival(
-            storage, written=written, quantum=self.quantum, now=self.now, wall=self.wall
+            storage,
+            written=written,
+            quantum=self.quantum,
+            now=self.now,
+            wall=self.wall,
+            age=self.age,
         )
         recovered = storage.recover()
         self.broker.scheduler.restore(recovered, now_ns=self.now, wall_ns=self.wall)
@@ -445,6 +459,7 @@ class World:
         for consumer in self.consumers:
             consumer.disconnect()
         self.operator.resume_all()
+        self.operator.lift_all()
         self._settle_down()
         last = self.consumers[0]
         last.held.clear()

@@ -177,6 +177,7 @@ def apply_limit(state: State, throttle_key: str) -> None:
     limit = limits.limit_of(state.config, throttle_key)
     if limit is None:
         state.throttle.remove(throttle_key)
+        state.touch_called()
     else:
         state.throttle.define(throttle_key, rate=limit.rate, burst=limit.burst)
 

@@ -69,25 +69,27 @@ class Bucket:
     def level(self, now_ns: int) -> int:
         """What it has to give."""
         passed = now_ns - self.at_ns
-        if passed > 0:
-            self.at_ns = now_ns
-            level = self.held + passed * self._per_ns
-            if level > self._cap:
-                # What is written down goes on growing up to the brim.
-                self._margin = max(0, self._margin - level + self._cap)
-                level = self._cap
-            self.held = level
-        return self.held
+        if passed <= 0:
+            return self.held
+        self.at_ns = now_ns
+        level = self.held + passed * self._per_ns
+        over = level - self._cap
+        if over > 0:
+            # What is written down goes on growing up to the brim.
+            self._margin = self._margin - over if self._margin > over else 0
+            level = self._cap
+        self.held = level
+        return level
 
     def tokens(self, now_ns: int) -> int:
         """How many whole tokens it holds."""
         return self.level(now_ns) // ONE
 
-    def take(self, tokens: int = 1) -> bool:
+    def take(self, units: int = ONE) -> bool:
         """Take tokens that are known to be there; whether the level must be written down."""
-        self.held -= tokens * ONE
-        self._margin -= tokens * ONE
-        return self._margin < 0
+        self.held -= units
+        margin = self._margin = self._margin - units
+        return margin < 0
 
     def give_back(self) -> None:
         """A token that was taken at this very time was not used."""

@@ -95,6 +95,10 @@ class State:
     def wake_throttled(self) -> None:
         """Call lanes for which a throttle token has come."""
         self.throttle.wake()
+        self.touch_called()
+
+    def touch_called(self) -> None:
+        """Look at queues where lanes were called."""
         for queue in self.throttle.called:
             self.touched[queue] = None
         self.throttle.called.clear()

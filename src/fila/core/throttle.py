@@ -107,7 +107,8 @@ class Throttle:
         while bucket.first_claim is not None:
             self._drop_claim(bucket.first_claim.lane)
         bucket.lift()
-        self._schedule(bucket)
+        # At once: what comes now must not overtake them.
+        self._grant(bucket, _GRANTS_MAX)
 
     def restore(self, level: BucketLevel) -> None:
         """Take up a level from before a restart."""
@@ -165,14 +166,15 @@ class Throttle:
         now_ns = self._now_ns
         for line in lane.limits:
             bucket = line.bucket
-            held = bucket.held if bucket.at_ns == now_ns else bucket.level(now_ns)
-            if held < ONE or line.waiters or bucket.claims:
+            if bucket.at_ns != now_ns:
+                bucket.level(now_ns)
+            if bucket.held < ONE or line.waiters or bucket.claims:
                 return int(self._admit_in_turn(queue, lane))
-            if held < wanted * ONE:
-                wanted = held // ONE
+            if wanted > 1:
+                wanted = min(wanted, bucket.held // ONE)
         for line in lane.limits:
             bucket = line.bucket
-            if bucket.take(wanted):
+            if bucket.take(wanted * ONE):
                 self.drained[bucket] = None
         return wanted
 
@@ -230,15 +232,8 @@ class Throttle:
         left = _GRANTS_MAX
         for bucket in self._timers.take_due(self._now_ns, _BUCKETS_DUE_MAX):
             bucket.due_ns = None
-            self._schedule(bucket)
             self._call_claimant(bucket)
-            room = bucket.tokens(self._now_ns) - self._kept(bucket, None)
-            for line in bucket.lines.values():
-                if len(line.ring):
-                    given = line.grant(min(room - line.granted, left))
-                    if given:
-                        left -= given
-                        self.called[line.queue] = None
+            left -= self._grant(bucket, left)
 
     def next_due_ns(self) -> int | None:
         """When there is something to do."""
@@ -339,6 +334,19 @@ class Throttle:
         queue.open_source(lane.key, lane)
         waiter.line.settle(waiter, before)
         self._schedule(waiter.line.bucket)
+
+    def _grant(self, bucket: Bucket, limit: int) -> int:
+        """Grant a bucket's tokens to those whose turn it is, so many at most; how many were."""
+        left = limit
+        room = bucket.tokens(self._now_ns) - self._kept(bucket, None)
+        for line in bucket.lines.values():
+            if len(line.ring):
+                given = line.grant(min(room - line.granted, left))
+                if given:
+                    left -= given
+                    self.called[line.queue] = None
+        self._schedule(bucket)
+        return limit - left
 
     # Claims
 

@@ -18,7 +18,7 @@ def bucket(rate: float = 10, burst: float = 10) -> Bucket:
 
 def emptied(rate: float, burst: float) -> Bucket:
     made = bucket(rate, burst)
-    made.take(made.tokens(0))
+    made.take(made.tokens(0) * ONE)
     return made
 
 
@@ -36,7 +36,7 @@ def test_it_fills_by_elapsed_time_and_no_higher_than_its_burst() -> None:
 def test_a_clock_that_stands_still_or_goes_back_gives_nothing() -> None:
     made = emptied(10, 10)
     made.level(NS_PER_S)
-    made.take(10)
+    made.take(10 * ONE)
 
     assert made.level(NS_PER_S) == made.level(0) == 0
 
@@ -69,7 +69,7 @@ def test_it_never_gives_more_than_burst_and_rate_allow(rate: Fraction, waits: li
 
 def test_at_rate_0_it_has_nothing_to_give_and_keeps_what_it_holds() -> None:
     made = bucket(10, 10)
-    made.take(4)
+    made.take(4 * ONE)
     made.configure(rate=0, burst=10, now_ns=0)
 
     assert made.level(MINUTE_NS) == 0
@@ -119,7 +119,7 @@ def test_a_lifted_one_has_tokens_for_all() -> None:
 
 def test_what_was_not_used_is_given_back_once() -> None:
     made = bucket(1, 5)
-    made.take(2)
+    made.take(2 * ONE)
 
     made.give_back()
 

@@ -251,6 +251,22 @@ def test_a_limit_that_is_taken_away_lets_all_go(driver: Throttled) -> None:
     assert not driver.queue_state().lines
 
 
+def test_what_comes_with_the_end_of_a_limit_overtakes_nothing(driver: Throttled) -> None:
+    driver.limit("p", 0)
+    (first,) = driver.enqueue_throttled("a", "p", priority=9)
+    consumer = driver.consume(credit=1)
+    (second,) = driver.enqueue_throttled("a", "p", priority=1)
+    driver.set_credit(consumer, 0)
+    (third,) = driver.enqueue_throttled("a", "p")
+
+    driver.run(
+        c.SetConfig(tag=0, key="throttle:p:rate", value=""),
+        c.SetCredit(consumer=consumer, credit=9),
+    )
+
+    assert [each.sequence for each in driver.delivered] == [first, second, third]
+
+
 def test_a_limit_that_comes_while_messages_wait_holds_them(driver: Throttled) -> None:
     driver.limit("q", 1, burst=1)
     driver.enqueue_throttled("a", "p", "q", count=5)
