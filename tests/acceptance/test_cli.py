@@ -200,6 +200,34 @@ def test_stats_show_each_key_with_its_share(broker: Broker) -> None:
     assert "shares" in [each["queue"] for each in everything]
 
 
+def test_stats_and_inspect_show_what_waits_for_a_limit(broker: Broker) -> None:
+    done(broker.fila("queue", "create", "throttled"))
+    done(broker.fila("config", "set", "throttle:mail:rate", "0"))
+    done(broker.fila("enqueue", "throttled", "x", "--throttle-key", "mail", "--count", "7"))
+    assert done(broker.fila("consume", "throttled", "--count", "1", "--timeout", "0.2s")) == ""
+
+    shown = done(broker.fila("stats", "throttled"))
+    stats = document(broker.fila("stats", "throttled", "--json"))
+    facts = document(broker.fila("queue", "inspect", "throttled", "--json"))
+    done(broker.fila("config", "delete", "throttle:mail:rate"))
+
+    assert re.search(r"^mail +7 +0.0 +0.0 +1.0 *$", shown, re.MULTILINE)
+    assert isinstance(stats, dict)
+    assert isinstance(facts, dict)
+    assert stats["throttled"] == facts["throttled"] == 7
+    assert stats["per_throttle_stats"][0]["waiting"] == 7
+
+
+def test_a_setting_that_is_no_limit_is_refused_in_one_line(broker: Broker) -> None:
+    refused = broker.fila("config", "set", "throttle:mail:rate", "NaN")
+
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err == (
+        "fila: throttle:mail:rate is 'NaN'; it must be a number from 0 to 1000000000\n"
+    )
+    assert "throttle:" not in done(broker.fila("config", "list"))
+
+
 def test_consumers_are_listed_while_they_are_there(broker: Broker) -> None:
     done(broker.fila("queue", "create", "watched"))
     assert "no consumer" in done(broker.fila("consumers", "watched"))

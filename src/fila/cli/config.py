@@ -10,9 +10,15 @@ from fila.cli.session import Session, takes_session
 def config() -> None:
     """Runtime configuration: stored by the broker, changed while it runs.
 
+    `throttle:KEY:rate` limits a throttle key to so many deliveries a second over all queues and
+    consumers, `throttle:KEY:burst` is how many may follow each other at once (one second's worth,
+    if not set). Rate 0 holds everything back; without a rate there is no limit.
+
     \b
     fila config set throttle:mail:rate 50
+    fila config set throttle:mail:burst 100
     fila config list throttle:
+    fila config delete throttle:mail:rate
     """
 
 

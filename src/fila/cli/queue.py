@@ -207,6 +207,7 @@ def inspect(session: Session, /, name: str) -> None:
         "dead_letter_queue": description.dead_letter_queue or None,
         "depth": stats.depth,
         "ready": stats.ready,
+        "throttled": stats.throttled,
         "delayed": stats.delayed,
         "in_flight": stats.in_flight,
         "active_consumers": stats.active_consumers,

@@ -14,7 +14,17 @@ from fila.cli.output import Json, console, duration, number, percent, printable,
 from fila.cli.session import Session, takes_session
 from fila.cli.values import SPAN
 
-_QUEUE_HEADINGS = ("queue", "ready", "delayed", "in flight", "keys", "consumers", "oldest", "")
+_QUEUE_HEADINGS = (
+    "queue",
+    "ready",
+    "throttled",
+    "delayed",
+    "in flight",
+    "keys",
+    "consumers",
+    "oldest",
+    "",
+)
 _KEY_HEADINGS = (
     "key",
     "waiting",
@@ -26,6 +36,7 @@ _KEY_HEADINGS = (
     "due",
     "oldest",
 )
+_THROTTLE_HEADINGS = ("throttle key", "waiting", "tokens", "per second", "burst")
 
 _HOOK_HEADINGS = ("script", "calls", "failed", "bypassed", "clamped", "median", "p99", "")
 
@@ -39,10 +50,10 @@ _HOOK_HEADINGS = ("script", "calls", "failed", "bypassed", "clamped", "median", 
 def stats(
     session: Session, /, queue: str | None, watch: bool, interval: float, key_limit: int
 ) -> None:
-    """Show all queues, or QUEUE with its fairness keys.
+    """Show all queues, or QUEUE with its fairness keys and the limits that its messages meet.
 
-    `share` is what a key got lately, `due` what its weight entitles it to while it has messages
-    waiting.
+    `throttled` are ready messages that wait for a token of a limited throttle key. `share` is what
+    a key got lately, `due` what its weight entitles it to while it has messages waiting.
     """
     with session.connect() as client:
 
@@ -87,7 +98,7 @@ def _draw(found: list[tuple[str, fila.QueueStats]], *, one: bool, key_limit: int
     if not one:
         return queues
     name, stats = found[0]
-    return Group(queues, *_keys(name, stats, key_limit), *_hooks(stats))
+    return Group(queues, *_keys(name, stats, key_limit), *_limits(stats, key_limit), *_hooks(stats))
 
 
 def _keys(queue: str, stats: fila.QueueStats, limit: int) -> list[RenderableType]:
@@ -96,10 +107,23 @@ def _keys(queue: str, stats: fila.QueueStats, limit: int) -> list[RenderableType
     shown = stats.per_key_stats[:limit]
     keys = table(_KEY_HEADINGS, [_key_row(key) for key in shown])
     rest = stats.key_count - len(shown)
-    note = f"and {number(rest)} keys more\n" if rest > 0 else ""
+    note = _more(rest, "keys")
     if stats.ready:
         note += f"`fila explain {printable(queue)} --key KEY` says why a key waits"
     return [Text(""), keys, Text(note, style="dim")]
+
+
+def _limits(stats: fila.QueueStats, limit: int) -> list[RenderableType]:
+    if not stats.per_throttle_stats:
+        return []
+    shown = stats.per_throttle_stats[:limit]
+    limits = table(_THROTTLE_HEADINGS, [_throttle_row(each) for each in shown])
+    rest = len(stats.per_throttle_stats) - len(shown)
+    return [Text(""), limits, Text(_more(rest, "throttle keys"), style="dim")]
+
+
+def _more(rest: int, what: str) -> str:
+    return f"and {number(rest)} {what} more\n" if rest > 0 else ""
 
 
 def _hooks(stats: fila.QueueStats) -> list[RenderableType]:
@@ -109,7 +133,7 @@ def _hooks(stats: fila.QueueStats) -> list[RenderableType]:
         return []
     rows = [_hook_row(name, hook) for name, hook in known.items()]
     errors = [
-        Text(f"{name} failed last: {hook.last_error}", style="red")
+        Text(f"{name} failed last: {printable(hook.last_error)}", style="red")
         for name, hook in known.items()
         if hook.last_error
     ]
@@ -134,6 +158,7 @@ def _queue_row(name: str, stats: fila.QueueStats) -> tuple[str | int, ...]:
     return (
         name,
         stats.ready,
+        stats.throttled,
         stats.delayed,
         stats.in_flight,
         stats.active_fairness_keys,
@@ -155,3 +180,7 @@ def _key_row(key: fila.KeyStats) -> tuple[str | int | float, ...]:
         percent(key.weight_share),
         duration(key.oldest_waiting_ms) if key.pending_count else "",
     )
+
+
+def _throttle_row(limit: fila.ThrottleStats) -> tuple[str | int | float, ...]:
+    return (limit.key, limit.waiting, limit.tokens, limit.rate_per_second, limit.burst)

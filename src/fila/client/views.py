@@ -66,12 +66,13 @@ class KeyStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleStats:
-    """One token bucket."""
+    """One token bucket; `waiting` are ready messages of this queue that wait for its tokens."""
 
     key: str
     tokens: float
     rate_per_second: float
     burst: float
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +211,7 @@ def _throttle_stats(stats: pb.PerThrottleKeyStats) -> ThrottleStats:
         tokens=stats.tokens,
         rate_per_second=stats.rate_per_second,
         burst=stats.burst,
+        waiting=stats.waiting,
     )
 
 

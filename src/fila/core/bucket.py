@@ -81,6 +81,11 @@ class Bucket:
         self.held = level
         return level
 
+    def shown(self, now_ns: int) -> float:
+        """How many tokens it has to give, for people; changes nothing."""
+        passed = max(0, now_ns - self.at_ns)
+        return min(self._cap, self.held + passed * self._per_ns) / ONE
+
     def tokens(self, now_ns: int) -> int:
         """How many whole tokens it holds."""
         return self.level(now_ns) // ONE

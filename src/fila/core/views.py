@@ -1,7 +1,9 @@
 """What can be seen of the scheduler without changing it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest
+from operator import attrgetter
 
 from fila.core.consumer import Consumer
 from fila.core.key import Key
@@ -9,6 +11,7 @@ from fila.core.queue import Queue
 from fila.core.state import State
 
 KEYS_SHOWN_MAX = 1000
+BUCKETS_SHOWN_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,16 +43,29 @@ class KeyStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BucketStats:
+    """One throttle key's bucket, and what of a queue waits for it."""
+
+    key: str
+    tokens: float
+    rate: float
+    burst: float
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStats:
-    """One queue, with its busiest keys."""
+    """One queue, with its busiest keys, and with the buckets that most of it waits for."""
 
     summary: QueueSummary
     ready: int
     delayed: int
+    throttled: int
     active_keys: int
     key_count: int
     quantum: int
     keys: tuple[KeyStats, ...]
+    buckets: tuple[BucketStats, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +101,30 @@ def stats_of(queue: Queue, *, now_ns: int) -> QueueStats:
         summary=summarize(queue),
         ready=queue.ready_count,
         delayed=len(queue.delayed),
+        throttled=queue.throttled_count,
         active_keys=len(queue.ring),
         key_count=len(queue.keys),
         quantum=queue.ring.quantum,
         keys=tuple(
             _key_stats(queue, key, now_ns=now_ns, served=served, weights=weights) for key in shown
         ),
+        buckets=tuple(_bucket_stats(queue, now_ns=now_ns)),
     )
+
+
+def _bucket_stats(queue: Queue, *, now_ns: int) -> Iterator[BucketStats]:
+    """The buckets that the queue's lanes have met, those with the most waiting first."""
+    limited = queue.throttle.buckets
+    lines = (line for line in queue.lines if limited.get(line.bucket.name) is line.bucket)
+    for line in nlargest(BUCKETS_SHOWN_MAX, lines, key=attrgetter("throttled_count")):
+        bucket = line.bucket
+        yield BucketStats(
+            key=bucket.name,
+            tokens=bucket.shown(now_ns),
+            rate=bucket.rate,
+            burst=bucket.burst,
+            waiting=line.throttled_count,
+        )
 
 
 def consumers_of(state: State, queue: Queue | None, *, now_ns: int) -> list[ConsumerView]:

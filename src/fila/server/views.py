@@ -5,7 +5,7 @@ from dataclasses import asdict
 from itertools import islice
 
 from fila.core.records import Entry, Progress, Status
-from fila.core.views import ConsumerView, KeyStats
+from fila.core.views import BucketStats, ConsumerView, KeyStats
 from fila.errors import InvalidArgumentError
 from fila.hooks.calls import HookKind
 from fila.model import NS_PER_MS, is_dlq
@@ -53,6 +53,8 @@ class ViewService:
             quantum=stats.quantum,
             ready=stats.ready,
             delayed=stats.delayed,
+            throttled=stats.throttled,
+            per_throttle_stats=map(_throttle_stats, stats.buckets),
             paused=summary.paused,
             key_count=stats.key_count,
         )
@@ -195,4 +197,14 @@ def _key_stats(key: KeyStats, oldest_waiting_ms: int) -> pb.PerFairnessKeyStats:
         weight_share=key.weight_share,
         in_flight=key.in_flight,
         oldest_waiting_ms=oldest_waiting_ms,
+    )
+
+
+def _throttle_stats(bucket: BucketStats) -> pb.PerThrottleKeyStats:
+    return pb.PerThrottleKeyStats(
+        key=bucket.key,
+        tokens=bucket.tokens,
+        rate_per_second=bucket.rate,
+        burst=bucket.burst,
+        waiting=bucket.waiting,
     )

@@ -6,6 +6,8 @@ from fila.core import views
 from fila.errors import QueueNotFoundError
 from fila.model import QueueSettings, Spec, Timing
 from tests.unit.core.driver import DLQ, QUEUE, Driver
+from tests.unit.core.lanes import count_calls
+from tests.unit.core.throttled import Throttled
 
 
 @pytest.fixture
@@ -96,3 +98,72 @@ def test_an_unknown_queue_cannot_be_seen(driver: Driver) -> None:
     ):
         with pytest.raises(QueueNotFoundError):
             look("nowhere")
+
+
+def test_stats_tell_of_the_buckets_that_messages_wait_for() -> None:
+    driver = Throttled()
+    driver.create()
+    driver.create("other")
+    driver.limit("p", 2, burst=3)
+    driver.limit("q", 5)
+    driver.limit("unused", 1)
+    driver.enqueue_throttled("a", "p", count=10)
+    driver.enqueue_throttled("a", "q", "unlimited")
+    driver.enqueue_throttled("b", "p", count=4, queue="other")
+    driver.consume(QUEUE, "other", credit=100)
+    driver.now_ns += 250_000_000
+
+    stats = driver.scheduler.stats(QUEUE, now_ns=driver.now_ns)
+    other = driver.scheduler.stats("other", now_ns=driver.now_ns)
+
+    delivered = len([each for each in driver.delivered if each.queue == QUEUE]) - 1
+    assert (stats.throttled, other.throttled) == (10 - delivered, 4 - (3 - delivered))
+    assert stats.buckets == (
+        views.BucketStats(key="p", tokens=0.5, rate=2, burst=3, waiting=10 - delivered),
+        views.BucketStats(key="q", tokens=5, rate=5, burst=5, waiting=0),
+    )
+
+
+def test_a_limit_that_was_taken_away_is_not_shown() -> None:
+    driver = Throttled()
+    driver.create()
+    driver.limit("p", 0)
+    driver.enqueue_throttled("a", "p", count=10)
+    driver.consume(credit=3)
+
+    driver.lift("p")
+    stats = driver.scheduler.stats(QUEUE, now_ns=driver.now_ns)
+
+    assert stats.buckets == ()
+
+
+def test_a_look_changes_nothing_of_a_bucket() -> None:
+    driver = Throttled()
+    driver.create()
+    driver.limit("p", 2)
+    driver.enqueue_throttled("a", "p", count=10)
+    driver.consume()
+    bucket = driver.scheduler._state.throttle.buckets["p"]
+    before = (bucket.held, bucket.at_ns)
+
+    driver.scheduler.stats(QUEUE, now_ns=driver.now_ns + 10**9)
+
+    assert (bucket.held, bucket.at_ns) == before
+
+
+@pytest.mark.parametrize(("few", "many"), [(1_000, 10_000)])
+def test_a_look_at_a_key_with_very_many_lanes_looks_at_some(few: int, many: int) -> None:
+    steps = []
+    for lanes in (few, many):
+        driver = Throttled(stored=False)
+        driver.create()
+        driver.limit("p", 0)
+        for number in range(lanes):
+            driver.enqueue_throttled("key", "p", f"unlimited-{number}")
+        driver.consume()
+        steps.append(
+            count_calls(lambda d=driver: d.scheduler.stats(QUEUE, now_ns=0))  # type: ignore[misc]
+        )
+        assert driver.key("key").oldest_sequence == 1
+
+    assert steps[1] == steps[0]
