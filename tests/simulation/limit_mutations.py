@@ -86,7 +86,7 @@ def rate_0_lets_go() -> Iterator[None]:
     """A bucket that was stopped goes on giving what it holds."""
 
     def put(self: Bucket, level: int) -> None:
-        self.held, self._withheld, self._margin = min(level, self._cap), 0, 0
+        self.held, self._withheld, self.margin = min(level, self._cap), 0, 0
 
     with patch.object(Bucket, "_put", put):
         yield

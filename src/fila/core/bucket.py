@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 # One token.
 ONE = 10**18
 _NANO = 10**9
-# So much of what a bucket holds, or gains in a second, a restart may cost.
-_MARGIN_SHARE = 16
+# This share of what a bucket holds, or gains in a second if that is less, a restart may cost. To
+# start takes about as long as it takes to gain that again.
+_MARGIN_SHARE = 2
 # More than anything: the tokens of a bucket whose limit was taken away, the wait at rate 0.
 _NO_LIMIT = 1 << 200
 
@@ -32,7 +33,6 @@ class Bucket:
 
     __slots__ = (
         "_cap",
-        "_margin",
         "_per_ns",
         "_withheld",
         "at_ns",
@@ -41,6 +41,7 @@ class Bucket:
         "due_ns",
         "held",
         "lines",
+        "margin",
         "name",
         "rate",
     )
@@ -54,7 +55,7 @@ class Bucket:
         self._withheld = 0
         self._put(self._cap)
         # How much lower than the level is what is written down.
-        self._margin = 0
+        self.margin = 0
         # Who waits for its tokens, and who has first call on one, in turn.
         self.lines: dict[Queue, Line] = {}
         self.claims: OrderedDict[Claim, None] = OrderedDict()
@@ -76,7 +77,7 @@ class Bucket:
         over = level - self._cap
         if over > 0:
             # What is written down goes on growing up to the brim.
-            self._margin = self._margin - over if self._margin > over else 0
+            self.margin = self.margin - over if self.margin > over else 0
             level = self._cap
         self.held = level
         return level
@@ -90,16 +91,16 @@ class Bucket:
         """How many whole tokens it holds."""
         return self.level(now_ns) // ONE
 
-    def take(self, units: int = ONE) -> bool:
-        """Take tokens that are known to be there; whether the level must be written down."""
-        self.held -= units
-        margin = self._margin = self._margin - units
-        return margin < 0
+    def take(self) -> bool:
+        """Take a token that is known to be there; whether the level must be written down."""
+        self.held -= ONE
+        self.margin -= ONE
+        return self.margin < 0
 
     def give_back(self) -> None:
         """A token that was taken at this very time was not used."""
         self.held += ONE
-        self._margin += ONE
+        self.margin += ONE
 
     def ready_in_ns(self, now_ns: int, tokens: int = 1) -> int | None:
         """How long until it holds so many tokens; None for never, as things are."""
@@ -145,7 +146,7 @@ class Bucket:
         level = self.level(now_ns) + self._withheld
         nano_tokens = max(0, level - min(self._cap, self._per_ns * NS_PER_S) // _MARGIN_SHARE)
         nano_tokens //= _NANO
-        self._margin = level - nano_tokens * _NANO
+        self.margin = level - nano_tokens * _NANO
         return nano_tokens
 
     def exact_level(self, now_ns: int) -> int:
@@ -177,4 +178,4 @@ class Bucket:
         """Hold so much, as far as it fits; at rate 0 it keeps what it holds to itself."""
         level = min(level, self._cap)
         self.held, self._withheld = (level, 0) if self.rate else (0, level)
-        self._margin = 0
+        self.margin = 0

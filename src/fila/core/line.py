@@ -133,7 +133,7 @@ class Line:
     def __init__(self, bucket: Bucket, queue: Queue) -> None:
         self.bucket = bucket
         self.queue = queue
-        self.ring: Ring[Waiter] = Ring(queue.ring.quantum)
+        self.ring: Ring[Waiter] = _NOBODY
         self.waiters: dict[Key, Waiter] = {}
         # Messages of those who wait, and tokens granted and not yet used.
         self.ready = 0
@@ -147,6 +147,8 @@ class Line:
     def stand(self, lane: Lane) -> None:
         """Let a lane, which is not in line anywhere, stand in this one."""
         key = lane.key
+        if self.ring is _NOBODY:
+            self.ring = Ring(self.queue.ring.quantum)
         waiter = self.waiters.get(key)
         if waiter is None:
             waiter = self.waiters[key] = key.waiters[self] = Waiter(key, self)
@@ -199,6 +201,8 @@ class Line:
 
     def set_quantum(self, quantum: int) -> None:
         """Let turns be of another length from now on."""
+        if self.ring is _NOBODY:
+            return
         for waiter in self.waiters.values():
             self.ring.before_change(waiter)
         self.ring.quantum = quantum
@@ -244,6 +248,10 @@ class Line:
         else:
             # Its next message may be another, and what it has left.
             self.ring.after_change(waiter)
+
+
+# The ring of a line in which nobody ever stood; many lines are like that, and a ring is not small.
+_NOBODY: Ring[Waiter] = Ring(1)
 
 
 def _front(lane: Lane) -> _Front:

@@ -380,7 +380,7 @@ def test_levels_are_written_with_the_pass_that_uses_them(driver: Throttled) -> N
 
     levels = [each for each in driver.mutations if isinstance(each, PutLevels)]
     assert [list(each.levels) for each in levels] == [
-        [BucketLevel(name="p", nano_tokens=937_500_000, at_wall_ns=driver.wall_ns)]
+        [BucketLevel(name="p", nano_tokens=500_000_000, at_wall_ns=driver.wall_ns)]
     ]
 
 
