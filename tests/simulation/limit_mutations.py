@@ -62,7 +62,7 @@ def refill_rounded_up() -> Iterator[None]:
 
     def set_limit(self: Bucket, rate: float, burst: float) -> None:
         original(self, rate, burst)
-        self._per_ns += 10**6 if rate else 0
+        self.per_ns += 10**6 if rate else 0
 
     with patch.object(Bucket, "_set_limit", set_limit):
         yield
@@ -85,10 +85,13 @@ def old_level_forgotten() -> Iterator[None]:
 def rate_0_lets_go() -> Iterator[None]:
     """A bucket that was stopped goes on giving what it holds."""
 
-    def put(self: Bucket, level: int) -> None:
-        self.held, self._withheld, self.margin = min(level, self._cap), 0, 0
+    original = Bucket._set_limit
 
-    with patch.object(Bucket, "_put", put):
+    def set_limit(self: Bucket, rate: float, burst: float) -> None:
+        original(self, rate, burst)
+        self.cap = self._size
+
+    with patch.object(Bucket, "_set_limit", set_limit):
         yield
 
 
@@ -99,7 +102,7 @@ def taken_for_nothing() -> Iterator[None]:
 
     def put_aside(self: Throttle, queue: Queue, lane: Lane, lacking: list[Line]) -> None:
         for line in lane.limits:
-            if line not in lacking and line.bucket.take():
+            if line not in lacking and line.bucket.take(self._now_ns):
                 self.drained[line.bucket] = None
         original(self, queue, lane, lacking)
 

@@ -32,30 +32,28 @@ class Bucket:
     """One throttle key's tokens, shared by all queues."""
 
     __slots__ = (
-        "_cap",
-        "_per_ns",
-        "_withheld",
-        "at_ns",
+        "_size",
         "burst",
+        "cap",
         "claims",
         "due_ns",
-        "held",
+        "full_at",
         "lines",
-        "margin",
         "name",
+        "noted_at",
+        "per_ns",
         "rate",
     )
 
     def __init__(self, name: str, *, rate: float, burst: float, now_ns: int) -> None:
         self.name = name
+        # Its level is not kept, but when it will be full: that changes with a token, not with time.
+        # Its time runs in units: so many of them pass in a nanosecond as it gains.
+        self.full_at = 0
+        # The same of what is written down, which must never be earlier.
+        self.noted_at = 0
         self._set_limit(rate, burst)
-        # What it had to give at a time, and what it keeps to itself while its rate is 0.
-        self.held = 0
-        self.at_ns = now_ns
-        self._withheld = 0
-        self._put(self._cap)
-        # How much lower than the level is what is written down.
-        self.margin = 0
+        self._put(self._size, now_ns)
         # Who waits for its tokens, and who has first call on one, in turn.
         self.lines: dict[Queue, Line] = {}
         self.claims: OrderedDict[Claim, None] = OrderedDict()
@@ -68,39 +66,21 @@ class Bucket:
         return next(iter(self.claims), None)
 
     def level(self, now_ns: int) -> int:
-        """What it has to give."""
-        passed = now_ns - self.at_ns
-        if passed <= 0:
-            return self.held
-        self.at_ns = now_ns
-        level = self.held + passed * self._per_ns
-        over = level - self._cap
-        if over > 0:
-            # What is written down goes on growing up to the brim.
-            self.margin = self.margin - over if self.margin > over else 0
-            level = self._cap
-        self.held = level
-        return level
-
-    def shown(self, now_ns: int) -> float:
-        """How many tokens it has to give, for people; changes nothing."""
-        passed = max(0, now_ns - self.at_ns)
-        return min(self._cap, self.held + passed * self._per_ns) / ONE
+        """What it has to give: nothing while its rate is 0."""
+        return self.cap - max(0, self.full_at - now_ns * self.per_ns) if self.cap else 0
 
     def tokens(self, now_ns: int) -> int:
         """How many whole tokens it holds."""
         return self.level(now_ns) // ONE
 
-    def take(self) -> bool:
+    def take(self, now_ns: int) -> bool:
         """Take a token that is known to be there; whether the level must be written down."""
-        self.held -= ONE
-        self.margin -= ONE
-        return self.margin < 0
+        self.full_at = max(self.full_at, now_ns * self.per_ns) + ONE
+        return self.full_at > self.noted_at
 
     def give_back(self) -> None:
         """A token that was taken at this very time was not used."""
-        self.held += ONE
-        self.margin += ONE
+        self.full_at -= ONE
 
     def ready_in_ns(self, now_ns: int, tokens: int = 1) -> int | None:
         """How long until it holds so many tokens; None for never, as things are."""
@@ -108,74 +88,73 @@ class Bucket:
         short = wanted - self.level(now_ns)
         if short <= 0:
             return 0
-        if wanted > self._cap or not self._per_ns:
+        if wanted > self.cap or not self.per_ns:
             return None
-        return -(-short // self._per_ns)
-
-    def level_at(self, now_ns: int) -> int:
-        """What it will hold at a moment, for those who only look."""
-        passed = max(0, now_ns - self.at_ns)
-        return min(self._cap, self.held + passed * self._per_ns)
+        return -(-short // self.per_ns)
 
     def supplies_in_ns(self, now_ns: int, tokens: int) -> int | None:
         """How long until so many tokens can have been taken one by one; None for never."""
-        short = tokens * ONE - self.level_at(now_ns)
+        short = tokens * ONE - self.level(now_ns)
         if short <= 0:
             return 0
-        return -(-short // self._per_ns) if self._per_ns else None
+        return -(-short // self.per_ns) if self.per_ns else None
 
     def regain_ns(self, now_ns: int) -> int:
         """How long until it holds a token again, if it gives one away now."""
         short = 2 * ONE - self.level(now_ns)
         if short <= 0:
             return 0
-        return -(-short // self._per_ns) if self._per_ns else _NO_LIMIT
+        return -(-short // self.per_ns) if self.per_ns else _NO_LIMIT
 
     def configure(self, *, rate: float, burst: float, now_ns: int) -> None:
         """Change the limit: what is held stays, as far as it fits."""
-        level = self.level(now_ns) + self._withheld
+        level = self._held(now_ns)
         self._set_limit(rate, burst)
-        self._put(level)
+        self._put(level, now_ns)
 
-    def restore(self, nano_tokens: int) -> None:
+    def restore(self, nano_tokens: int, now_ns: int) -> None:
         """Take up a level from before."""
-        self._put(nano_tokens * _NANO)
+        self._put(nano_tokens * _NANO, now_ns)
 
     def note_level(self, now_ns: int) -> int:
         """What to write down, in billionths of a token: no more than it holds."""
-        level = self.level(now_ns) + self._withheld
-        nano_tokens = max(0, level - min(self._cap, self._per_ns * NS_PER_S) // _MARGIN_SHARE)
-        nano_tokens //= _NANO
-        self.margin = level - nano_tokens * _NANO
+        margin = min(self._size, self.per_ns * NS_PER_S) // _MARGIN_SHARE
+        nano_tokens = max(0, self._held(now_ns) - margin) // _NANO
+        self.noted_at = now_ns * self.per_ns + self._size - nano_tokens * _NANO
         return nano_tokens
 
     def exact_level(self, now_ns: int) -> int:
         """What it holds, in billionths of a token."""
-        return (self.level(now_ns) + self._withheld) // _NANO
+        return self._held(now_ns) // _NANO
 
     def is_full(self, now_ns: int) -> bool:
         """Whether it holds all that it can."""
-        return self.level(now_ns) + self._withheld == self._cap
+        return self._held(now_ns) == self._size
 
     def lift(self) -> None:
         """There is no limit any more."""
-        self._per_ns = self._withheld = 0
-        self._cap = self.held = _NO_LIMIT
+        self.per_ns = self.full_at = 0
+        self.cap = self._size = _NO_LIMIT
 
     def refilled(self, nano_tokens: int, elapsed_ns: int) -> int:
         """What a level from before has grown to, in billionths of a token."""
-        return min(nano_tokens * _NANO + elapsed_ns * self._per_ns, self._cap) // _NANO
+        return min(nano_tokens * _NANO + elapsed_ns * self.per_ns, self._size) // _NANO
 
     def _set_limit(self, rate: float, burst: float) -> None:
         self.rate = rate
         self.burst = burst
         # Billionths of a token a second are units a nanosecond. Of the number as it was written,
         # rounded down: its nearest float may be greater.
-        self._per_ns = int(Fraction(str(rate)) * NS_PER_S)
-        self._cap = int(Fraction(str(burst)) * _NANO) * _NANO
+        self.per_ns = int(Fraction(str(rate)) * NS_PER_S)
+        self._size = int(Fraction(str(burst)) * _NANO) * _NANO
+        # At rate 0 it keeps to itself what it holds.
+        self.cap = self._size if rate else 0
 
-    def _put(self, level: int) -> None:
-        """Hold so much, as far as it fits; at rate 0 it keeps what it holds to itself."""
-        level = min(level, self._cap)
-        self.held, self._withheld = (level, 0) if self.rate else (0, level)
-        self.margin = 0
+    def _held(self, now_ns: int) -> int:
+        """What it holds, whether or not it gives it."""
+        return self._size - max(0, self.full_at - now_ns * self.per_ns)
+
+    def _put(self, level: int, now_ns: int) -> None:
+        """Hold so much, as far as it fits."""
+        self.full_at = now_ns * self.per_ns + self._size - min(level, self._size)
+        self.noted_at = self.full_at

@@ -61,7 +61,7 @@ def coming_of(queue: Queue, throttle_keys: tuple[str, ...], *, now_ns: int) -> T
     """What limits will do to a message that is not ready yet: the first token, at the soonest."""
     limits = limits_of(queue, throttle_keys)
     soonest = _last([bucket.supplies_in_ns(now_ns, 1) for bucket in limits])
-    views = [_view(bucket, now_ns, holds_back=bucket.level_at(now_ns) < ONE) for bucket in limits]
+    views = [_view(bucket, now_ns, holds_back=bucket.level(now_ns) < ONE) for bucket in limits]
     return Throttling(buckets=tuple(views), messages=1, earliest_ns=soonest, likely_ns=soonest)
 
 
@@ -101,7 +101,7 @@ def _summed(waiting: dict[Line, int], now_ns: int) -> Throttling:
 
 def _holds_back(bucket: Bucket, queue: Queue, lane: Lane, now_ns: int) -> bool:
     """Whether it would refuse a lane the token for its next message; as `throttle` decides it."""
-    level = bucket.level_at(now_ns)
+    level = bucket.level(now_ns)
     if level >= ONE and lane.claim is not None and lane.claim.is_heard:
         return False
     if _is_kept(bucket, lane, now_ns):
@@ -159,7 +159,7 @@ def _short_of(waiter: Waiter) -> int:
 def _view(
     bucket: Bucket, now_ns: int, *, waiting: int = 0, before: int = 0, holds_back: bool
 ) -> BucketView:
-    level = bucket.level_at(now_ns)
+    level = bucket.level(now_ns)
     return BucketView(
         key=bucket.name,
         tokens=level / ONE,

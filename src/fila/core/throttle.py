@@ -90,7 +90,7 @@ class Throttle:
             self.version += 1
             retired = self._retired.pop(name, None)
             if retired is not None and retired.until_ns > self._now_ns:
-                bucket.restore(retired.nano_tokens)
+                bucket.restore(retired.nano_tokens, self._now_ns)
         else:
             bucket.configure(rate=rate, burst=burst, now_ns=self._now_ns)
         self.drained[bucket] = None
@@ -117,7 +117,7 @@ class Throttle:
         if bucket is not None:
             # The clocks may have drifted apart, either way, and nobody has written that down.
             elapsed_ns = max(0, elapsed_ns - 2 * _DRIFT_NS)
-            bucket.restore(bucket.refilled(level.nano_tokens, elapsed_ns))
+            bucket.restore(bucket.refilled(level.nano_tokens, elapsed_ns), self._now_ns)
         else:
             until_ns = self._now_ns + KEEP_NS - elapsed_ns
             self._retired[level.name] = _Retired(level.nano_tokens, until_ns)
@@ -165,20 +165,23 @@ class Throttle:
             self._look_up_limits(queue, lane)
         now_ns = self._now_ns
         for line in lane.limits:
+            # `Bucket.level`, without the call.
             bucket = line.bucket
-            if bucket.at_ns != now_ns:
-                bucket.level(now_ns)
-            if bucket.held < ONE or line.waiters or bucket.claims:
+            now = now_ns * bucket.per_ns
+            full_at = bucket.full_at
+            level = bucket.cap - full_at + now if full_at > now else bucket.cap
+            if level < ONE or line.waiters or bucket.claims:
                 return int(self._admit_in_turn(queue, lane))
             if wanted > 1:
-                wanted = min(wanted, bucket.held // ONE)
+                wanted = min(wanted, level // ONE)
         units = wanted * ONE
         for line in lane.limits:
-            # `Bucket.take`, without the call.
+            # `Bucket.take`, for all of them.
             bucket = line.bucket
-            bucket.held -= units
-            bucket.margin -= units
-            if bucket.margin < 0:
+            now = now_ns * bucket.per_ns
+            full_at = bucket.full_at
+            full_at = bucket.full_at = (full_at if full_at > now else now) + units
+            if full_at > bucket.noted_at:
                 self.drained[bucket] = None
         return wanted
 
@@ -269,7 +272,7 @@ class Throttle:
             return False
         cost = lane.spec.cost
         for line in lane.limits:
-            if line.bucket.take():
+            if line.bucket.take(self._now_ns):
                 self.drained[line.bucket] = None
             waiter = line.waiters.get(lane.key)
             if waiter is not None:

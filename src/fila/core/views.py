@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from operator import attrgetter
 
+from fila.core.bucket import ONE
 from fila.core.consumer import Consumer
 from fila.core.key import Key
 from fila.core.queue import Queue
@@ -120,7 +121,7 @@ def _bucket_stats(queue: Queue, *, now_ns: int) -> Iterator[BucketStats]:
         bucket = line.bucket
         yield BucketStats(
             key=bucket.name,
-            tokens=bucket.shown(now_ns),
+            tokens=bucket.level(now_ns) / ONE,
             rate=bucket.rate,
             burst=bucket.burst,
             waiting=line.throttled_count,

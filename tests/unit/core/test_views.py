@@ -144,11 +144,11 @@ def test_a_look_changes_nothing_of_a_bucket() -> None:
     driver.enqueue_throttled("a", "p", count=10)
     driver.consume()
     bucket = driver.scheduler._state.throttle.buckets["p"]
-    before = (bucket.held, bucket.at_ns)
+    before = (bucket.full_at, bucket.noted_at)
 
     driver.scheduler.stats(QUEUE, now_ns=driver.now_ns + 10**9)
 
-    assert (bucket.held, bucket.at_ns) == before
+    assert (bucket.full_at, bucket.noted_at) == before
 
 
 @pytest.mark.parametrize(("few", "many"), [(1_000, 10_000)])
