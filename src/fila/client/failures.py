@@ -1,9 +1,7 @@
 """gRPC's failures as Fila's errors: the one place where they are translated."""
 
 from collections.abc import Iterable
-from typing import cast
-
-import grpc.aio
+from typing import TYPE_CHECKING, cast
 
 from fila.errors import (
     DeadlineError,
@@ -15,6 +13,10 @@ from fila.errors import (
     UnreachableError,
 )
 from fila.wire.status import KIND_KEY, error_of
+
+if TYPE_CHECKING:
+    # `library` alone decides how it is imported.
+    import grpc.aio
 
 # gRPC has one status for "never connected" and "connection lost"; only its words tell.
 _NO_CHANNEL = "Failed to create channel"
@@ -31,7 +33,7 @@ _NEVER_SENT = (
 _TOO_LARGE = "message larger than max"
 
 
-def translate(failure: grpc.aio.AioRpcError, address: str) -> FilaError:
+def translate(failure: "grpc.aio.AioRpcError", address: str) -> FilaError:
     """The error that a failed call stands for."""
     code: str = failure.code().name
     text: str = failure.details() or ""
@@ -60,7 +62,7 @@ def _unavailable(text: str, address: str) -> FilaError:
     )
 
 
-def _kind(failure: grpc.aio.AioRpcError) -> str:
+def _kind(failure: "grpc.aio.AioRpcError") -> str:
     metadata = cast("Iterable[tuple[str, str | bytes]]", failure.trailing_metadata() or ())
     kind = dict(metadata).get(KIND_KEY, "")
     return kind if isinstance(kind, str) else ""

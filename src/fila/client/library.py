@@ -4,6 +4,10 @@ gRPC keeps threads that a fork does not copy, so the library that a child inheri
 and hangs. Closing everything before each fork would cost the parent its leases. So a child loads
 the library a second time, under a file of its own, and never touches what it inherited. Only this
 module knows; the others ask it for `aio()`.
+
+gRPC's own support for forks must be off in the library that is inherited: it starts threads in the
+child, which stumble over what the fork did not copy and end the process. It is decided when gRPC is
+imported; where somebody else has done that before, a second instance serves from the beginning.
 """
 
 import ctypes
@@ -17,12 +21,14 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-import grpc
-import grpc.aio
+if TYPE_CHECKING:
+    import grpc.aio
 
 _EXTENSION = "grpc._cython.cygrpc"
+_FORK_SUPPORT = "GRPC_ENABLE_FORK_SUPPORT"
+_OFF = ("0", "false")
 
 
 class UnaryMethod(Protocol):
@@ -64,7 +70,7 @@ class Channel(Protocol):
 class Aio(Protocol):
     """What we use of `grpc.aio`."""
 
-    AioRpcError: type[grpc.aio.AioRpcError]
+    AioRpcError: "type[grpc.aio.AioRpcError]"
     EOF: object
 
     def insecure_channel(self, target: str, options: Sequence[tuple[str, int]]) -> Channel:
@@ -76,9 +82,33 @@ class _Process:
 
     def __init__(self) -> None:
         self.generation = 0
-        self.library: ModuleType | None = grpc
+        self.library = _first_instance()
         self.loading = threading.Lock()
         self.inherited: weakref.WeakSet[object] = weakref.WeakSet()
+
+
+def _first_instance() -> ModuleType | None:
+    """The library as the process has it, unless its support for forks is on."""
+    was_imported = _EXTENSION in sys.modules
+    if was_imported and os.environ.get(_FORK_SUPPORT, "").lower() not in _OFF:
+        return None
+    with _without_fork_support():
+        importlib.import_module("grpc.aio")
+        return sys.modules["grpc"]
+
+
+@contextmanager
+def _without_fork_support() -> Iterator[None]:
+    """For what is imported meanwhile."""
+    before = os.environ.get(_FORK_SUPPORT)
+    os.environ[_FORK_SUPPORT] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_FORK_SUPPORT]
+        else:
+            os.environ[_FORK_SUPPORT] = before
 
 
 _process = _Process()
@@ -144,7 +174,8 @@ def _second_instance() -> ModuleType:
             finder = _Finder(path)
             sys.meta_path.insert(0, finder)
             try:
-                importlib.import_module("grpc.aio")
+                with _without_fork_support():
+                    importlib.import_module("grpc.aio")
                 return sys.modules["grpc"]
             finally:
                 sys.meta_path.remove(finder)

@@ -218,11 +218,12 @@ function runner.run(slice, skip, budget, limit, spent, cpu_now, every, is_stale)
   if ok then
     thread = walking
   else
-    local ended = clock()
-    took = ended - native.math.max(group_at, watch.started())
     -- There may be no room left to say so.
     if problem == OUT_OF_MEMORY then walking = nil end
     native.collectgarbage()
+    -- To clear away what the call has left is a part of its time.
+    local ended = clock()
+    took = ended - native.math.max(group_at, watch.started())
     close_group(ended, group + 1)
     done = done + 1
     lines[done] = FAILED .. failure(problem, walking)
