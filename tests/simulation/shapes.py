@@ -192,7 +192,7 @@ SHAPES = (
         odd_limits=0.0,
         credit_max=60,
         actions=_CALM
-        | {"enqueue": 6, "due": 50, "settle": 60, "transmit": 50, "time": 6, "limit": 2},
+        | {"enqueue": 6, "due": 50, "settle": 60, "transmit": 50, "time": 6, "limit": 4},
     ),
     Shape(
         name="contended",
