@@ -155,6 +155,6 @@ class Bucket:
         return self._size - max(0, self.full_at - now_ns * self.per_ns)
 
     def _put(self, level: int, now_ns: int) -> None:
-        """Hold so much, as far as it fits."""
-        self.full_at = now_ns * self.per_ns + self._size - min(level, self._size)
+        """Hold so much, as far as it fits: what would be full before now is full."""
+        self.full_at = now_ns * self.per_ns + self._size - level
         self.noted_at = self.full_at

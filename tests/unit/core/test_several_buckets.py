@@ -145,3 +145,28 @@ def test_a_claim_waits_while_its_consumer_is_busy_for_a_moment() -> None:
         keys += driver.drain()
 
     assert keys.count("both") >= 20
+
+
+def test_a_lane_that_is_emptied_after_it_was_called_leaves_no_claim() -> None:
+    driver = Throttled()
+    driver.create()
+    driver.limit("p", 10, burst=1)
+    driver.limit("q", 10, burst=1)
+    driver.enqueue_throttled("p", "p", count=2000)
+    driver.enqueue_throttled("q", "q", count=2000)
+    consumer = driver.consume(credit=10_000)
+    (message,) = driver.enqueue_throttled("both", "p", "q")
+    buckets = driver.scheduler._state.throttle.buckets
+    while not buckets["p"].claims:
+        driver.pass_time(0.1)
+    driver.set_credit(consumer, 0)
+    driver.pass_time(0.1)
+    claim = buckets["p"].first_claim
+    assert claim is not None
+    assert claim.called_ns is not None
+
+    driver.remove(message)
+
+    assert not buckets["p"].claims
+    assert not buckets["q"].claims
+    assert not driver.scheduler._state.throttle._heard

@@ -128,12 +128,16 @@ def test_a_limit_that_was_taken_away_is_not_shown() -> None:
     driver = Throttled()
     driver.create()
     driver.limit("p", 0)
-    driver.enqueue_throttled("a", "p", count=10)
-    driver.consume(credit=3)
+    for key in "abc":
+        driver.enqueue_throttled(key, "p", count=10)
+    consumer = driver.consume(credit=1)
+    driver.set_credit(consumer, 0)
 
+    # Nobody has room: they still stand where they stood.
     driver.lift("p")
     stats = driver.scheduler.stats(QUEUE, now_ns=driver.now_ns)
 
+    assert driver.queue_state().lines
     assert stats.buckets == ()
 
 
