@@ -79,7 +79,7 @@ def test_a_run_that_is_out_of_time_goes_on_where_it_stopped() -> None:
         run = hook.run(packed, start=len(found), budget_ns=0)
         decisions = hook.take(run, now_ns=0)
         # Small calls are timed a few together.
-        assert 1 <= len(decisions) <= 8
+        assert 1 <= len(decisions) <= 16
         found += decisions
 
     assert found == [EnqueueDecision(fairness_key=str(n)) for n in range(200)]

@@ -8,10 +8,6 @@ local watch = parts.watch
 local NAME, VALUE = 10, 18
 -- Longer texts are looked into for NULs, which make them slow to compare.
 local SHORT = 64
--- Headers that were read lately; messages of a queue are mostly alike. Scripts can't change them.
-local KNOWN_MAX, KNOWN_BYTES_MAX = 64, 128
-local known, known_count = {}, 0
-
 local function varint(text, at)
   local value, shift, group = 0, 0, nil
   repeat
@@ -38,7 +34,7 @@ local function read_long(text, at, headers)
   return over
 end
 
-local function read(text)
+return function(text)
   local headers, at, over = {}, 1, #text
   while at <= over do
     local size = byte(text, at + 1)
@@ -52,17 +48,6 @@ local function read(text)
     else
       at = read_long(text, at, headers)
     end
-  end
-  return headers
-end
-
-return function(text)
-  local headers = known[text]
-  if headers then return headers end
-  headers = read(text)
-  if #text <= KNOWN_BYTES_MAX then
-    if known_count >= KNOWN_MAX then known, known_count = {}, 0 end
-    known[text], known_count = headers, known_count + 1
   end
   return headers
 end

@@ -11,7 +11,7 @@ local gsub = native.string.gsub
 local watch, views, histogram, config = parts.watch, parts.views, parts.histogram, parts.config
 local settings, environment = parts.settings, parts.environment
 local show, begin, add = views.show, watch.begin, histogram.add
-local headers_of, state = parts.outline, watch.state
+local read_headers, state = parts.outline, watch.state
 
 local name, queue = settings.name, settings.queue
 local is_failure = name == "on_failure"
@@ -19,7 +19,7 @@ local encode = parts.results[name]
 
 local FAILED = "\4"
 -- Small calls that are timed together.
-local GROUP_MAX = 8
+local GROUP_MAX = 16
 local LINES_BYTES_MAX = 32768
 local MESSAGE_BYTES_MAX = 500
 local LEVELS_MAX = 20
@@ -47,42 +47,40 @@ fields.queue = queue
 -- The headers that are shown.
 local showing
 
--- How an outline of a length is unpacked.
-local OUTLINES_MAX = 1000
-local outlines, outlines_count = {}, 0
+-- Headers that were read lately; messages of a queue are mostly alike. Scripts can't change them.
+local KNOWN_MAX, KNOWN_BYTES_MAX = 64, 128
+local known, known_count = {}, 0
 
-local function outline_form(length)
-  if outlines_count >= OUTLINES_MAX then outlines, outlines_count = {}, 0 end
+local function learn(text)
+  local headers = read_headers(text)
+  if #text <= KNOWN_BYTES_MAX then
+    if known_count >= KNOWN_MAX then known, known_count = {}, 0 end
+    known[text], known_count = headers, known_count + 1
+  end
+  return headers
+end
+
+-- How an outline of a length is unpacked.
+local FORMS_MAX = 1000
+local forms, forms_count = {}, 0
+
+local function form_of(length)
+  if forms_count >= FORMS_MAX then forms, forms_count = {}, 0 end
   local form = "<I4c" .. length - 4
-  outlines[length], outlines_count = form, outlines_count + 1
+  forms[length], forms_count = form, forms_count + 1
   return form
 end
 
--- A message that arrived; what the hook gets.
-local function read_enqueue(slice, at, length)
-  local size, text = unpack(outlines[length] or outline_form(length), slice, at)
-  local headers = headers_of(text)
-  if headers ~= showing then
-    show(headers)
-    showing = headers
-  end
-  fields.payload_size = size
-  return message
-end
-
--- A delivery that failed.
+-- A delivery that failed; what the hook gets besides the message.
 local function read_failure(slice, at, length)
   local over = at + length
   local attempts, id, problem, _
   attempts, id, problem, _, at = unpack("<I4s4s4I4", slice, at)
   if find(id, "\0", 1, true) or find(problem, "\0", 1, true) then watch.closely() end
-  showing = headers_of(sub(slice, at, over - 1))
-  show(showing)
+  show(read_headers(sub(slice, at, over - 1)))
   fields.id, fields.attempts, fields.error = id, attempts, problem
-  return message, problem, attempts
+  return problem, attempts
 end
-
-local read = is_failure and read_failure or read_enqueue
 
 -- So many calls have been made since the clock was read last. A long one is counted by itself, others
 -- as long as they took on average.
@@ -106,9 +104,21 @@ local function run_chunk(slice, at, skip, stop)
   for index = 1, skip do at = at + lengths[index] end
   for index = skip + 1, count do
     local length = lengths[index]
-    local msg, second, third = read(slice, at, length)
+    local problem, attempts
+    if is_failure then
+      problem, attempts = read_failure(slice, at, length)
+    else
+      -- For each message that arrives: worth a few calls less.
+      local payload_size, text = unpack(forms[length] or form_of(length), slice, at)
+      local headers = known[text] or learn(text)
+      if headers ~= showing then
+        show(headers)
+        showing = headers
+      end
+      fields.payload_size = payload_size
+    end
     at = at + length
-    local result = hook(msg, second, third)
+    local result = hook(message, problem, attempts)
     if type(result) ~= "table" then
       done = done + 1
       lines[done] = FAILED .. "bad_results\1it returned " .. type(result) .. ", not a table"
