@@ -12,6 +12,8 @@ from tests.integration.broker_process import BrokerProcess
 
 DELAY = timedelta(milliseconds=1500)
 TOLERANCE = timedelta(milliseconds=50)
+# Who says how long: the consumer that fails, or the queue's script whatever the consumer says.
+BY_NACK, BY_SCRIPT = "", "function on_failure(msg) return { delay_ms = 1500 } end"
 # A machine may be too busy to start a broker again within the delay.
 RESTARTS_MAX = 5
 
@@ -22,12 +24,12 @@ def client(shared_broker: BrokerProcess) -> Iterator[fila.Client]:
         yield made
 
 
-def fail_once(client: fila.Client, queue: str) -> datetime:
+def fail_once(client: fila.Client, queue: str, script: str) -> datetime:
     """Nack a new message, to be tried again in a second and a half; when that will be."""
     client.enqueue(queue, b"x")
     [message] = client.lease(queue)
     before = datetime.now(UTC)
-    client.nack(message, "later", delay=DELAY.total_seconds())
+    client.nack(message, "later", delay=60 if script else DELAY.total_seconds())
     client.flush()
     after = datetime.now(UTC)
     [delayed] = client.admin.browse(queue)
@@ -43,20 +45,25 @@ def late_by(client: fila.Client, queue: str, due_at: datetime) -> timedelta:
     return message.leased_at - due_at
 
 
-def test_a_retry_comes_back_after_its_delay(client: fila.Client) -> None:
-    client.admin.create_queue("later")
+@pytest.mark.parametrize("script", [BY_NACK, BY_SCRIPT], ids=["nack", "script"])
+def test_a_retry_comes_back_after_its_delay(client: fila.Client, script: str) -> None:
+    queue = f"later-{bool(script)}"
+    client.admin.create_queue(queue, on_failure_script=script)
 
-    late = late_by(client, "later", fail_once(client, "later"))
+    late = late_by(client, queue, fail_once(client, queue, script))
 
     assert timedelta() <= late <= TOLERANCE
 
 
-def test_a_retry_comes_back_on_time_though_the_broker_was_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", [BY_NACK, BY_SCRIPT], ids=["nack", "script"])
+def test_a_retry_comes_back_on_time_though_the_broker_was_killed(
+    tmp_path: Path, script: str
+) -> None:
     for turn in range(RESTARTS_MAX):
         data_dir = tmp_path / f"data-{turn}"
         with BrokerProcess(data_dir) as broker, fila.Client(broker.address) as client:
-            client.admin.create_queue("later")
-            due_at = fail_once(client, "later")
+            client.admin.create_queue("later", on_failure_script=script)
+            due_at = fail_once(client, "later", script)
             broker.kill()
         with BrokerProcess(data_dir) as broker, fila.Client(broker.address) as client:
             if datetime.now(UTC) + 2 * TOLERANCE < due_at:

@@ -138,6 +138,27 @@ async def test_a_failing_script_fails_no_enqueue_and_its_breaker_opens(
     assert "no such tenant" not in tripped[0]
 
 
+async def test_a_script_that_fails_every_second_time_is_left_out_too(
+    client: fila.AsyncClient, queue: str
+) -> None:
+    script = """
+      local count = 0
+      function on_enqueue(msg)
+        count = count + 1
+        if count % 2 == 0 then error("every second time") end
+        return { fairness_key = "odd" }
+      end
+    """
+    await client.admin.create_queue(queue, on_enqueue_script=script)
+
+    await client.enqueue_batch(queue, [fila.NewMessage(b"")] * 200)
+    stats = (await client.admin.stats(queue)).on_enqueue
+
+    assert stats is not None
+    assert (stats.breaker_opened, stats.breaker_open) == (1, True)
+    assert (stats.calls, stats.errors, stats.bypassed) == (20, 10, 180)
+
+
 async def test_what_a_failure_script_decides_is_done(client: fila.AsyncClient, queue: str) -> None:
     await client.admin.create_queue(queue, on_failure_script=BY_ERROR)
     await client.enqueue(queue, b"a")
