@@ -30,7 +30,8 @@ class ProviderScreen:
         )
         bars = [self._bar(provider, signs=signs) for provider in PROVIDERS]
         heading = Text(self.title(), style="bold")
-        return Group(heading, setting, Text(""), *bars, Text(""), Text(f"   {self._pace()}"))
+        pace = Text(f"   {self._pace()}")
+        return Group(heading, setting, Text(""), *bars, Text(""), pace, Text(""))
 
     def line(self) -> str:
         """For a pipe."""
