@@ -104,8 +104,8 @@ class Hook:
     def run(self, packed: bytes, *, start: int, budget_ns: int, call_ns: int | None = None) -> Run:
         """Ask about the batch from a call on, until the time is spent or a call failed.
 
-        With `call_ns` nobody can wait for a call that takes longer than that: it is left, to be
-        asked again without.
+        With `call_ns` nobody can wait for a call that takes longer than that, or much memory: it is
+        left, to be asked again without.
         """
         began_ns = self._settings.cpu_ns()
         answer = self._answer(slice_from(packed, start), budget_ns, call_ns)
@@ -122,6 +122,9 @@ class Hook:
             earlier, _, last = body.rpartition(b"\n")
             if not last.startswith(_OUT_OF_MEMORY):
                 return answer
+            if call_ns is not None:
+                # More memory lets a single instruction take longer: not where somebody waits.
+                return answer[: len(answer) - len(last)] + _INTERRUPTED
             if self._step + 1 >= len(self._steps):
                 # With the runtime goes whatever the script holds on to.
                 self._sandbox = None

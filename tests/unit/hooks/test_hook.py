@@ -328,3 +328,16 @@ def test_a_script_is_quick_after_a_quick_run_and_not_after_a_failure() -> None:
         was_quick.append(hook.is_quick)
 
     assert was_quick == [False, True, False]
+
+
+def test_a_call_that_needs_much_memory_is_left_for_later_too() -> None:
+    hook = make(enqueue_script("local big = ('x'):rep(300000) return { weight = #big % 7 + 1 }"))
+    packed = hook.pack([outline_of({}, 1)])
+
+    hurried = hook.run(packed, start=0, budget_ns=NS_PER_MS, call_ns=1000 * NS_PER_MS)
+    first = hook.take(hurried, now_ns=0)
+    rest = hook.take(hook.run(packed, start=0, budget_ns=1000 * NS_PER_MS), now_ns=0)
+
+    assert (hurried.is_interrupted, first) == (True, [])
+    assert rest == [EnqueueDecision(weight=300000 % 7 + 1)]
+    assert hook.stats(0).out_of_memory == 0
