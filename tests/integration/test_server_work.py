@@ -53,11 +53,26 @@ class Worker:
         return found
 
     def ack(self, batch: int, queue: str, messages: list[m.Message]) -> None:
+        self._settle(batch, queue, messages, ack=s.AckAction())
+
+    def nack(self, batch: int, queue: str, messages: list[m.Message]) -> None:
+        self._settle(batch, queue, messages, nack=s.NackAction(error="no"))
+
+    def _settle(
+        self,
+        batch: int,
+        queue: str,
+        messages: list[m.Message],
+        *,
+        ack: s.AckAction | None = None,
+        nack: s.NackAction | None = None,
+    ) -> None:
         settlement = s.Settlement(
             queue=queue,
             message_ids=b"".join(bytes.fromhex(each.id.replace("-", "")) for each in messages),
             lease_tokens=[each.delivery.lease_token for each in messages],
-            ack=s.AckAction(),
+            ack=ack,
+            nack=nack,
         )
         self.send(s.WorkRequest(settle=s.WorkSettle(batch=batch, settlements=[settlement])))
 
@@ -121,7 +136,23 @@ def test_a_subscription_to_nothing_is_refused_and_the_stream_goes_on(rpc: Rpc) -
         assert not worker.subscribe(name).HasField("error")
 
 
-def test_settles_are_answered_in_order_with_what_was_refused(rpc: Rpc) -> None:
+def test_an_ack_does_not_wait_behind_a_nack_that_waits_for_a_script(rpc: Rpc) -> None:
+    name = rpc.queue()
+    slow = "function on_failure(msg) for i = 1, 3000000 do end return {} end"
+    config = a.QueueConfig(on_failure_script=slow, hook_timeout_ms=1000)
+    rpc.call(a.UpdateQueueRequest(queue=name, config=config), a.UpdateQueueResponse)
+    enqueue_many(rpc, name, 21)
+    with working(rpc, credit=21) as worker:
+        worker.subscribe(name)
+        messages = worker.deliveries(21)
+        worker.nack(1, name, messages[:20])
+        worker.ack(2, name, messages[20:])
+        settled = [worker.next_other_than_deliveries().settled.batch for _ in range(2)]
+
+    assert settled == [2, 1]
+
+
+def test_each_settle_is_answered_with_what_was_refused(rpc: Rpc) -> None:
     name = rpc.queue()
     enqueue_many(rpc, name, 4)
     with working(rpc, credit=4) as worker:
@@ -131,7 +162,8 @@ def test_settles_are_answered_in_order_with_what_was_refused(rpc: Rpc) -> None:
         worker.ack(2, "none", messages[2:3])
         worker.ack(3, name, messages[1:])
         worker.send(s.WorkRequest(settle=s.WorkSettle(batch=4)))
-        answers = [worker.next("settled").settled for _ in range(4)]
+        settled = [worker.next("settled").settled for _ in range(4)]
+    answers = sorted(settled, key=lambda answer: answer.batch)
 
     assert [answer.batch for answer in answers] == [1, 2, 3, 4]
     errors = [

@@ -57,7 +57,7 @@ class WorkStream:
         self._outbox = Outbox(shell.storage, self._changed.set, self._runner.forget)
         self._consumer = 0
         self._replies: deque[bytes] = deque()
-        # In order of arrival; answered from the front.
+        # In order of arrival; those before others are mostly answered first.
         self._settles: deque[tuple[int, SettleBatch]] = deque()
         # Subscriptions on their way: a delivery must not overtake the confirmation.
         self._confirming = 0
@@ -195,11 +195,15 @@ class WorkStream:
         self._answer_settles()
 
     def _answer_settles(self) -> None:
-        """Answer from the front: a later batch that was refused at once waits for its turn."""
-        while self._settles and self._settles[0][1].is_done:
-            number, batch = self._settles.popleft()
-            settled = pb.WorkSettled(batch=number, results=batch.results)
-            self._reply(pb.WorkResponse(settled=settled))
+        """Answer what is done: acks must not wait behind a nack that waits for a script."""
+        waiting: deque[tuple[int, SettleBatch]] = deque()
+        for number, batch in self._settles:
+            if batch.is_done:
+                settled = pb.WorkSettled(batch=number, results=batch.results)
+                self._reply(pb.WorkResponse(settled=settled))
+            else:
+                waiting.append((number, batch))
+        self._settles = waiting
 
     def _stop_deliveries(self) -> None:
         self._stopped = True
