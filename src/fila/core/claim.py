@@ -77,3 +77,13 @@ def drop(lane: Lane) -> list[Bucket]:
         if was_first and following is not None:
             following.first_in += 1
     return claim.buckets
+
+
+def kept(bucket: Bucket, lane: Lane | None, now_ns: int) -> int:
+    """How many tokens of a bucket are kept for a claim that is not this lane's."""
+    claim = bucket.first_claim
+    if claim is None or claim.lane is lane or not claim.is_heard or not claim.queue.can_take:
+        return 0
+    ready_in_ns = claim.ready_in_ns(now_ns)
+    # Where a token given away now is made up for by then, it would be kept for nothing.
+    return int(ready_in_ns is not None and ready_in_ns < bucket.regain_ns(now_ns))

@@ -11,6 +11,8 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
+from fila.core import claim as claims
+from fila.core.bucket import ONE
 from fila.core.ring import Ring
 
 if TYPE_CHECKING:
@@ -143,6 +145,24 @@ class Line:
     def throttled_count(self) -> int:
         """Messages that wait for a token."""
         return self.ready - self.granted
+
+    def serves(self, lane: Lane, now_ns: int) -> bool:
+        """Whether the bucket has a token that is this lane's to take."""
+        bucket = self.bucket
+        level = bucket.level(now_ns)
+        if level < ONE:
+            return False
+        if bucket.claims:
+            if lane.claim is not None and lane.claim.is_heard:
+                return True
+            level -= ONE * claims.kept(bucket, lane, now_ns)
+        waiter = self.waiters.get(lane.key)
+        if waiter is not None and waiter.grants:
+            # What its key was granted here is for any of its lanes: if it were not, two lines could
+            # send a lane to and fro, each with a grant that waits for the other's.
+            return level >= ONE
+        # Nobody is overtaken: neither who waits, nor who was called and has not delivered yet.
+        return not len(self.ring) and level >= ONE * (1 + self.granted)
 
     def stand(self, lane: Lane) -> None:
         """Let a lane, which is not in line anywhere, stand in this one."""

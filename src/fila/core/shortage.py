@@ -5,6 +5,7 @@ Looks and changes nothing; what a bucket grants, and to whom, is decided in `thr
 
 from heapq import nlargest
 
+from fila.core import claim as claims
 from fila.core.bucket import ONE, Bucket
 from fila.core.explanation import BucketView, Throttling
 from fila.core.key import Key
@@ -100,26 +101,12 @@ def _summed(waiting: dict[Line, int], now_ns: int) -> Throttling:
 
 
 def _holds_back(bucket: Bucket, queue: Queue, lane: Lane, now_ns: int) -> bool:
-    """Whether it would refuse a lane the token for its next message; as `throttle` decides it."""
-    level = bucket.level(now_ns)
-    if level >= ONE and lane.claim is not None and lane.claim.is_heard:
-        return False
-    if _is_kept(bucket, lane, now_ns):
-        level -= ONE
+    """Whether it would refuse a lane the token for its next message."""
     line = bucket.lines.get(queue)
-    waiter = line.waiters.get(lane.key) if line else None
-    if level < ONE or line is None or (waiter is not None and waiter.grants):
-        return level < ONE
-    return len(line.ring) > 0 or level < ONE * (1 + line.granted)
-
-
-def _is_kept(bucket: Bucket, lane: Lane, now_ns: int) -> bool:
-    """Whether a token is kept for another lane's claim."""
-    claim = bucket.first_claim
-    if claim is None or claim is lane.claim or not claim.is_heard or not claim.queue.can_take:
-        return False
-    ready_in_ns = claim.ready_in_ns(now_ns)
-    return ready_in_ns is not None and ready_in_ns < bucket.regain_ns(now_ns)
+    if line is not None:
+        return not line.serves(lane, now_ns)
+    # Nothing of the queue was tried yet.
+    return bucket.level(now_ns) < ONE * (1 + claims.kept(bucket, lane, now_ns))
 
 
 def _waiting(bucket: Bucket, queue: Queue, lane: Lane, place: int, looks: Looks) -> tuple[int, int]:

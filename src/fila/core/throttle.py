@@ -265,7 +265,7 @@ class Throttle:
 
     def _admit_in_turn(self, queue: Queue, lane: Lane) -> bool:
         """The same for one message, where somebody waits or a bucket is empty."""
-        lacking = [line for line in lane.limits if not self._serves(line, lane)]
+        lacking = [line for line in lane.limits if not line.serves(lane, self._now_ns)]
         if lacking:
             self.aside_count += 1
             self._put_aside(queue, lane, lacking)
@@ -283,24 +283,6 @@ class Throttle:
         if lane.claim is not None:
             self._drop_claim(lane)
         return True
-
-    def _serves(self, line: Line, lane: Lane) -> bool:
-        """Whether a bucket has a token that is this lane's to take."""
-        bucket = line.bucket
-        level = bucket.level(self._now_ns)
-        if level < ONE:
-            return False
-        if bucket.claims:
-            if lane.claim is not None and lane.claim.is_heard:
-                return True
-            level -= ONE * self._kept(bucket, lane)
-        waiter = line.waiters.get(lane.key)
-        if waiter is not None and waiter.grants:
-            # What its key was granted here is for any of its lanes: if it were not, two lines could
-            # send a lane to and fro, each with a grant that waits for the other's.
-            return level >= ONE
-        # Nobody is overtaken: neither who waits, nor who was called and has not delivered yet.
-        return not len(line.ring) and level >= ONE * (1 + line.granted)
 
     def _put_aside(self, queue: Queue, lane: Lane, lacking: list[Line]) -> None:
         """Let a lane wait where it takes longest."""
@@ -345,7 +327,7 @@ class Throttle:
     def _grant(self, bucket: Bucket, limit: int) -> int:
         """Grant a bucket's tokens to those whose turn it is, so many at most; how many were."""
         left = limit
-        room = bucket.tokens(self._now_ns) - self._kept(bucket, None)
+        room = bucket.tokens(self._now_ns) - claims.kept(bucket, None, self._now_ns)
         for line in bucket.lines.values():
             if len(line.ring):
                 given = line.grant(min(room - line.granted, left))
@@ -356,15 +338,6 @@ class Throttle:
         return limit - left
 
     # Claims
-
-    def _kept(self, bucket: Bucket, lane: Lane | None) -> int:
-        """How many tokens of a bucket are kept for a claim that is not this lane's."""
-        claim = bucket.first_claim
-        if claim is None or claim.lane is lane or not claim.is_heard or not claim.queue.can_take:
-            return 0
-        ready_in_ns = claim.ready_in_ns(self._now_ns)
-        # Where a token given away now is made up for by then, it would be kept for nothing.
-        return int(ready_in_ns is not None and ready_in_ns < bucket.regain_ns(self._now_ns))
 
     def _call_claimant(self, bucket: Bucket) -> None:
         """Let the lane deliver that has first call, once all its tokens are there."""
@@ -433,7 +406,7 @@ class Throttle:
         waits: list[int | None] = []
         granted = [line.granted for line in bucket.lines.values() if len(line.ring)]
         if granted:
-            wanted = min(granted) + 1 + self._kept(bucket, None)
+            wanted = min(granted) + 1 + claims.kept(bucket, None, self._now_ns)
             waits.append(bucket.ready_in_ns(self._now_ns, wanted))
         claim = bucket.first_claim
         if claim is not None and claim.is_heard:

@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from fila.core.explanation import Code, Explanation, MessageState, Throttling, Turn
 from fila.core.records import Status
-from fila.core.shortage import _holds_back as holds_back
-from fila.core.shortage import limits_of
 from fila.model import NS_PER_S, QueueSettings, Spec
 from tests import proof
 from tests.unit.core.driver import QUEUE
@@ -92,37 +90,6 @@ def test_what_is_said_to_be_next_goes_with_the_next_pass(
 
     gone = world.open_doors(credit=1)
     assert not found or gone == found
-
-
-@given(
-    steps=st.lists(steps_of_a_world, max_size=40),
-    waits=st.lists(st.sampled_from([0.1, 0.5, 1.0, 2.0]), max_size=12),
-    limits=st.tuples(*(st.sampled_from([("0.5", "1"), ("1", "1"), ("9", "3")]) for _ in NAMES)),
-    credit=st.sampled_from([0, 1000]),
-)
-@settings(max_examples=_EXAMPLES, deadline=None)
-def test_a_limit_is_said_to_hold_back_what_it_would_refuse(
-    steps: list[tuple[object, ...]],
-    waits: list[float],
-    limits: tuple[tuple[str, str], ...],
-    credit: int,
-) -> None:
-    world = Asked()
-    for name, (rate, burst) in zip(NAMES, limits, strict=True):
-        world.limit(name, rate, burst)
-    both = Spec("both", throttle_keys=("p", "q"))
-    world.live(steps, [(Spec(key, throttle_keys=(key,)), 4) for key in NAMES] + [(both, 4)] * 2)
-    throttle = world.driver.scheduler._state.throttle
-
-    for wait in (0.0, *waits):
-        world.driver.set_credit(world.consumer, credit if wait > 0.1 else 1000)
-        world.driver.pass_time(wait)
-        for queue in map(world.driver.queue_state, QUEUES):
-            for lane in queue._lanes.values():
-                for bucket in limits_of(queue, lane.spec.throttle_keys):
-                    line = bucket.lines.get(queue)
-                    said = holds_back(bucket, queue, lane, world.driver.now_ns)
-                    assert line is None or said != throttle._serves(line, lane)
 
 
 _plain_specs = st.builds(
