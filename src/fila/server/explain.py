@@ -23,7 +23,7 @@ from fila.model import NS_PER_MS, DeadLetter
 from fila.server.boundary import Context
 from fila.server.sentences import sentence, summary
 from fila.server.shell import Shell
-from fila.server.views import STATES, consumer_info
+from fila.server.views import STATES, consumer_info, waiting_ms
 from fila.wire import envelope
 from fila.wire._pb import admin_pb2 as pb
 from fila.wire._pb import messages_pb2
@@ -84,6 +84,9 @@ class ExplainService:
         progress = storage.read_progress(partition, sequence)
         return entry, scheduler.find(queue, message_id, entry, progress)
 
+    def _waiting_ms(self, queue: str, sequence: int) -> int:
+        return waiting_ms(self._shell, self._shell.scheduler.partition_of(queue), sequence)
+
     def _show_key(self, shown: pb.KeyFacts, queue: str, key: KeyState) -> None:
         shown.MergeFrom(
             pb.KeyFacts(
@@ -121,14 +124,6 @@ class ExplainService:
                 ready=key.ready,
                 throttled=key.throttled,
             )
-
-    def _waiting_ms(self, queue: str, sequence: int) -> int:
-        partition = self._shell.scheduler.partition_of(queue)
-        entry = self._shell.storage.read_entry(partition, sequence) if sequence else None
-        if entry is None:
-            return 0
-        since_ns = max(entry.accepted_at_ns, entry.deliver_at_ns)
-        return max(0, self._shell.runner.clock.wall_ns() - since_ns) // NS_PER_MS
 
 
 def _show_message(

@@ -64,7 +64,8 @@ class ViewService:
                 getattr(response, kind.value).CopyFrom(pb.HookStats(**asdict(hook)))
         partition = self._shell.scheduler.partition_of(queue)
         for key in stats.keys:
-            response.per_key_stats.append(_key_stats(key, self._waiting_ms(partition, key)))
+            oldest_waiting_ms = waiting_ms(self._shell, partition, key.oldest_sequence)
+            response.per_key_stats.append(_key_stats(key, oldest_waiting_ms))
         response.oldest_waiting_ms = max(
             (key.oldest_waiting_ms for key in response.per_key_stats), default=0
         )
@@ -101,14 +102,14 @@ class ViewService:
                 return page.response.SerializeToString()
             await asyncio.sleep(0)
 
-    def _waiting_ms(self, partition: int, key: KeyStats) -> int:
-        if not key.oldest_sequence:
-            return 0
-        entry = self._shell.storage.read_entry(partition, key.oldest_sequence)
-        if entry is None:
-            return 0
-        since_ns = max(entry.accepted_at_ns, entry.deliver_at_ns)
-        return max(0, self._shell.runner.clock.wall_ns() - since_ns) // NS_PER_MS
+
+def waiting_ms(shell: Shell, partition: int, sequence: int) -> int:
+    """How long a message has been ready, by its sequence; 0 for none."""
+    entry = shell.storage.read_entry(partition, sequence) if sequence else None
+    if entry is None:
+        return 0
+    since_ns = max(entry.accepted_at_ns, entry.deliver_at_ns)
+    return max(0, shell.runner.clock.wall_ns() - since_ns) // NS_PER_MS
 
 
 def consumer_info(consumer: ConsumerView) -> pb.ConsumerInfo:
