@@ -69,8 +69,6 @@ class Subscription:
         self.failure: FilaError | None = None
         # Whether leases are kept alive.
         self.renewing = True
-        # Streams since the first.
-        self.reconnects = 0
         self._pipeline = SettlePipeline()
         # What the broker was told last.
         self.credit_sent = 0
@@ -291,8 +289,6 @@ class Subscription:
         elif kind == "settled":
             self._answered(response.settled)
         elif kind == "opened":
-            if self._ever_opened:
-                self.reconnects += 1
             self._ever_opened = self._is_connected = True
             self._backoff.reset()
         elif kind == "subscribed" and response.subscribed.HasField("error"):

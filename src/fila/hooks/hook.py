@@ -162,9 +162,9 @@ class Hook:
             decisions.append(None)
         return decisions
 
-    def config_changed(self, _key: str) -> None:
+    def config_changed(self) -> None:
         """Let the next run see a change of the runtime config."""
-        # Which key does not matter: changes are rare, and what is forgotten is soon read again.
+        # Not of which key: changes are rare, and what is forgotten is soon read again.
         self._changes += 1
 
     def stats(self, now_ns: int) -> HookStats:

@@ -81,11 +81,6 @@ class Sandbox:
         """What the script holds beyond the runtime it runs in, as of its first run."""
         return max(0, self._base - self._bare)
 
-    @property
-    def resident_bytes(self) -> int:
-        """What Lua has allocated."""
-        return self._used()
-
     def run(
         self,
         calls: tuple[bytes, int],

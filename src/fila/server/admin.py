@@ -259,7 +259,7 @@ class ConfigService:
         self._check_key(key)
         return await self._shell.runner.ask(
             lambda answer: SetConfig(tag=answer, key=key, value=value),
-            then=lambda: self._shell.policy.config_changed(key),
+            then=self._shell.policy.config_changed,
         )
 
     def _check_key(self, key: str) -> None:

@@ -144,12 +144,12 @@ class Policy:
         self.submit(line, Job(prepare=prepare, done=done, count=len(calls)))
         return await future
 
-    def config_changed(self, key: str) -> None:
+    def config_changed(self) -> None:
         """A runtime setting has changed; scripts may read it."""
         for known in self._queues.values():
             for line in known.lines.values():
                 if line.hook is not None:
-                    line.hook.config_changed(key)
+                    line.hook.config_changed()
 
     def stats(self, queue: str, kind: HookKind, *, now_ns: int) -> HookStats | None:
         """What a script has done so far; None where there is none."""

@@ -16,7 +16,7 @@ from fila.wire._pb import messages_pb2 as pb
 
 # Field 1, 36 characters.
 _ID_FIELD = b"\x0a\x24"
-_ID_TEXT = slice(2, 38)
+_ID_END = 38
 _METADATA_FIELD = 4
 # Field 21, nine bytes: field 1, fixed64.
 _TOKEN_FIELD = b"\xaa\x01\x09\x09"
@@ -35,11 +35,6 @@ def stored_message(head: bytes, low: int, body: bytes, tail: bytes) -> bytes:
     """One stored message."""
     digits = b"%04x-%012x" % (low >> _ID_TAIL_BITS, low & _ID_TAIL_MASK)
     return b"".join((head, digits, body, tail))
-
-
-def stored_id(stored: bytes) -> str:
-    """The id of a stored message, without parsing it."""
-    return stored[_ID_TEXT].decode()
 
 
 @lru_cache(maxsize=16_384)
@@ -76,9 +71,7 @@ def with_metadata(stored: bytes, spec: Spec, queue: str) -> bytes:
     message = pb.Message.FromString(stored)
     message.ClearField("id")
     message.ClearField("metadata")
-    return b"".join(
-        (stored[: _ID_TEXT.stop], message.SerializeToString(), metadata_part(spec, queue))
-    )
+    return b"".join((stored[:_ID_END], message.SerializeToString(), metadata_part(spec, queue)))
 
 
 def accepted_part(accepted_at_ns: int) -> bytes:

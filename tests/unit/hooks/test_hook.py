@@ -144,7 +144,7 @@ def test_a_change_of_the_config_is_seen_by_the_next_run() -> None:
     assert ask_one(hook) == EnqueueDecision(fairness_key="gold")
     config["tier:acme"] = "silver"
     assert ask_one(hook) == EnqueueDecision(fairness_key="gold")
-    hook.config_changed("tier:acme")
+    hook.config_changed()
     assert ask_one(hook) == EnqueueDecision(fairness_key="silver")
 
 
