@@ -26,7 +26,6 @@ from fila.server.shell import Shell
 from fila.server.views import STATES, consumer_info, waiting_ms
 from fila.wire import envelope
 from fila.wire._pb import admin_pb2 as pb
-from fila.wire._pb import messages_pb2
 from fila.wire.names import check_key, check_queue_name
 from fila.wire.request import parse
 
@@ -172,7 +171,7 @@ def _cause(cause: Cause, explanation: Explanation) -> pb.Cause:
             shown.expiry.left_ms = _whole_ms(cause.facts.left_ns)
             envelope.set_time(shown.expiry.expires_at, cause.facts.at_ns)
         case DeadLetter():
-            _show_dead_letter(shown.dead_letter, cause.facts)
+            envelope.set_dead_letter(shown.dead_letter, cause.facts)
         case Count():
             shown.count = cause.facts.messages
     return shown
@@ -232,13 +231,6 @@ def _turn(turn: Turn) -> pb.TurnFacts:
         cost=turn.cost,
         quantum=turn.quantum,
     )
-
-
-def _show_dead_letter(shown: messages_pb2.DeadLetter, dead: DeadLetter) -> None:
-    shown.reason = dead.reason.label
-    shown.last_error = dead.last_error
-    shown.source_queue = dead.source_queue
-    envelope.set_time(shown.dead_at, dead.dead_at_ns)
 
 
 def _whole_ms(nanoseconds: int) -> int:

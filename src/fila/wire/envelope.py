@@ -88,16 +88,17 @@ def _attempts_part(attempts: int) -> bytes:
 
 def dead_letter_part(queue: str, dead: DeadLetter) -> bytes:
     """What a dead letter's bytes gain: its new queue and why it is there."""
-    message = pb.Message(
-        metadata=pb.MessageMetadata(queue_id=queue),
-        dead_letter=pb.DeadLetter(
-            reason=dead.reason.label,
-            last_error=dead.last_error,
-            source_queue=dead.source_queue,
-        ),
-    )
-    set_time(message.dead_letter.dead_at, dead.dead_at_ns)
+    message = pb.Message(metadata=pb.MessageMetadata(queue_id=queue))
+    set_dead_letter(message.dead_letter, dead)
     return message.SerializeToString()
+
+
+def set_dead_letter(shown: pb.DeadLetter, dead: DeadLetter) -> None:
+    """Why a message is a dead letter."""
+    shown.reason = dead.reason.label
+    shown.last_error = dead.last_error
+    shown.source_queue = dead.source_queue
+    set_time(shown.dead_at, dead.dead_at_ns)
 
 
 def attempts_part(attempts: int) -> bytes:
