@@ -8,6 +8,7 @@ the turn of a message only where no consumer is getting on.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from heapq import nlargest, nsmallest
+from itertools import islice
 from typing import TypeVar
 
 from fila.core.explanation import (
@@ -48,7 +49,7 @@ from fila.model import NS_PER_S
 _STILL_NS = 10 * NS_PER_S
 _CONSUMERS_SHOWN_MAX = 10
 _KEYS_SHOWN_MAX = 5
-# Lanes of one key that are looked at for its oldest message.
+# Lanes of each key of a queue that are looked at for its oldest message.
 _LANES_LOOKED_AT_MAX = 16
 # Causes that are worth knowing and hold nothing back.
 _NOTES = {Code.DELIVERABLE, Code.DEAD_LETTER, Code.EXPIRING}
@@ -226,7 +227,7 @@ class Explainer:
             delivered_per_second=key.delivered.per_second(self._now_ns),
             share=min(1.0, mine / served) if served else 0.0,
             weight_share=min(1.0, key.weight / weights) if weights and key.ready else 0.0,
-            oldest_sequence=self._oldest(key),
+            oldest_sequence=self._queue.oldest_sequence(key),
         )
 
     # Queues
@@ -237,8 +238,9 @@ class Explainer:
         delivered = 0.0
         for key in self._some(queue.keys.values()):
             delivered += key.delivered.per_second(self._now_ns)
-            if key.ready:
-                oldest[key] = self._oldest_place(key)
+            place = self._oldest_place(key) if key.ready else None
+            if place is not None:
+                oldest[key] = place
         longest = nsmallest(_KEYS_SHOWN_MAX, oldest, key=oldest.__getitem__)
         return QueueState(
             ready=queue.ready_count,
@@ -305,18 +307,10 @@ class Explainer:
         if consumers and not any(each.room > 0 for each in self._some(consumers)):
             self._add(Code.NO_CREDIT, credit)
 
-    def _oldest(self, key: Key) -> int:
-        return self._queue.sequence_at(self._oldest_place(key)) if key.ready else 0
-
-    def _oldest_place(self, key: Key) -> int:
-        """The lowest place of a key's messages, among some of its lanes."""
-        lowest = 0
-        for count, lane in enumerate(key.lanes):
-            if count == _LANES_LOOKED_AT_MAX or not self._looks.take():
-                self._looks.is_exact = False
-                break
-            lowest = min(lowest or lane.fifo.peek(), lane.fifo.peek())
-        return lowest
+    def _oldest_place(self, key: Key) -> int | None:
+        """The lowest place of a key's messages, among those that are next; None for no time."""
+        lanes = islice(key.some_lanes(), _LANES_LOOKED_AT_MAX)
+        return min((lane.fifo.peek() for lane in self._some(lanes)), default=None)
 
     # The answer
 

@@ -14,7 +14,7 @@ from fila.core.lane import Lane
 from fila.core.rate import Rate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from fila.core.line import Line, Waiter
     from fila.core.ring import Seat
@@ -87,13 +87,6 @@ class Key:
     def is_open(self) -> bool:
         """Whether a message could be delivered now, limits and the ring apart."""
         return self._open > 0
-
-    @property
-    def lanes(self) -> Iterable[Lane]:
-        """The lanes with messages, whether or not a limit holds them back."""
-        yield from (source for source in self.sources if isinstance(source, Lane))
-        for waiter in self.waiters.values():
-            yield from waiter.lanes
 
     @property
     def sources(self) -> Iterator[Source]:

@@ -170,6 +170,18 @@ def test_a_key_tells_its_place_in_the_ring(driver: Explained) -> None:
     assert not turn.is_next
 
 
+def test_a_key_with_messages_of_many_kinds_is_explained_exactly(driver: Explained) -> None:
+    (oldest,) = driver.enqueue(1, spec=Spec(fairness_key="a"))
+    for priority in range(1, 41):
+        driver.enqueue(1, spec=Spec(fairness_key="a", priority=priority))
+
+    explanation = driver.why_key("a")
+
+    assert explanation.is_exact
+    assert isinstance(explanation.subject, KeyState)
+    assert explanation.subject.oldest_sequence == oldest
+
+
 # Queues
 
 
@@ -336,3 +348,20 @@ def test_asking_changes_nothing(driver: Explained) -> None:
         return [(each.sequence, each.token) for each in deliveries]
 
     assert seen(driver.delivered) == seen(other.delivered)
+
+
+@pytest.mark.parametrize("consumers", [1, 2])
+def test_a_key_for_which_there_was_no_time_is_not_said_to_wait_longest(
+    driver: Explained, consumers: int
+) -> None:
+    driver.pause()
+    for _ in range(consumers):
+        driver.consume()
+    for number in range(LOOKS_MAX):
+        driver.enqueue_key(f"key-{number}")
+
+    explanation = driver.why_queue()
+
+    assert not explanation.is_exact
+    assert isinstance(explanation.subject, QueueState)
+    assert all(key.oldest_sequence for key in explanation.subject.longest_waiting)

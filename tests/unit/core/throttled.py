@@ -6,6 +6,7 @@ from fractions import Fraction
 from fila.core import commands as c
 from fila.core.bucket import ONE
 from fila.core.key import Key
+from fila.core.lane import Lane
 from fila.core.line import Line
 from fila.core.queue import Queue
 from fila.model import NS_PER_S, Spec
@@ -125,7 +126,10 @@ def _check_key(queue: Queue, key: Key) -> None:
     assert key.ready == sum(len(lane.fifo) for lane in mine)
     assert key._open == len(free) + len(called)
     assert (key.seat is not None) == key.is_open
-    assert set(key.lanes) == set(mine)
+    assert {source for source in key.sources if isinstance(source, Lane)} == set(free)
+    assert {lane for waiter in key.waiters.values() for lane in waiter.lanes} == set(mine) - set(
+        free
+    )
     if key.is_open:
         sources = [(-lane.spec.priority, lane.fifo.peek()) for lane in free]
         sources += [(-waiter.head().spec.priority, waiter.head().fifo.peek()) for waiter in called]
