@@ -2,7 +2,7 @@
 function on_enqueue(msg)
   local result = { fairness_key = msg.headers.tenant }
   if fila.get("feature:big_jobs_wait") == "on" and msg.payload_size > 100000 then
-    -- They count for more, and go to the end of their own tenant's line.
+    -- Each counts for ten of the tenant's messages, whatever priority its producer asked for.
     result.cost = 10
     result.priority = 0
   end

@@ -58,8 +58,9 @@ ENQUEUED = (
         "hierarchical_limits",
         {"tenant": "acme", "provider": "mailjet", "region": "eu"},
         key="acme",
-        throttle_keys=("provider:mailjet", "provider:mailjet:tenant:acme", "region:eu"),
+        throttle_keys=("region:eu", "provider:mailjet", "provider:mailjet:tenant:acme"),
     ),
+    Enqueued("hierarchical_limits", {}, key="anonymous", throttle_keys=("region:default",)),
     Enqueued("canary", {"tenant": "acme"}, key="acme"),
     Enqueued(
         "canary",
