@@ -148,7 +148,7 @@ class DeadlineError(UnavailableError):
 
 
 class ExhaustedError(UnavailableError):
-    """A limit of the broker is reached: depth, disk, or commands waiting."""
+    """A limit of the broker is reached: depth, disk, or what waits for the core or a script."""
 
     code = "RESOURCE_EXHAUSTED"
 
