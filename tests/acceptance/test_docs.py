@@ -116,3 +116,15 @@ def test_the_fair_example_serves_by_weight(tmp_path: Path) -> None:
 
     shares = re.findall(r"weight \d +([\d.]+)%", finished.out)
     assert shares == ["16.7", "33.3", "50.0"]
+
+
+def test_the_throttling_example_serves_the_free_provider_while_the_limited_one_waits(
+    tmp_path: Path,
+) -> None:
+    with running_broker(tmp_path) as broker:
+        example = str(ROOT / "examples/throttling.py")
+        finished = run([sys.executable, example], environment=broker.environment())
+
+    served = dict(re.findall(r"(\w+) +(\d+) of", finished.out))
+    assert served["mail"] == "600"
+    assert 5 <= int(served["sms"]) < 60
