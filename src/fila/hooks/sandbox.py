@@ -10,12 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import ParamSpec, TypeVar
+from weakref import WeakMethod
 
 import lupa.lua54
 
 from fila.errors import ScriptError
 from fila.hooks.calls import HookKind
 from fila.model import NS_PER_S, Limits
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # In the order in which they need each other.
 _PARTS = (
@@ -60,6 +65,7 @@ class Sandbox:
         self, source: str, settings: SandboxSettings, *, memory_bytes: int, every: int
     ) -> None:
         self._settings = settings
+        self._cpu_s = _in_seconds(settings.cpu_ns)
         self._ceiling = 0
         self._before = 0
         self._lua = lupa.lua54.LuaRuntime(
@@ -128,8 +134,10 @@ class Sandbox:
                 b"config_key_bytes_max": limits.config_key_bytes_max,
                 b"fields": self._lua.table_from([field.encode() for field in _FIELDS]),
                 b"cpu": self._cpu_s,
-                b"fetch": self._fetch,
-                b"resume_limit": self._resume_limit,
+                # Lua must not hold this object, which holds Lua: the runtime, and all that a script
+                # keeps in it, would stay until cycles are looked for, in a large broker for long.
+                b"fetch": _held_weakly(self._fetch),
+                b"resume_limit": _held_weakly(self._resume_limit),
             }
         )
         boot = self._lua.execute(_BOOT)
@@ -158,9 +166,6 @@ class Sandbox:
 
     # What Lua calls. A number can be returned under a limit; nothing else can.
 
-    def _cpu_s(self) -> float:
-        return self._settings.cpu_ns() / NS_PER_S
-
     def _fetch(self, key: bytes) -> bytes | None:
         self._lua.set_max_memory(0)
         self._before = self._used()
@@ -177,6 +182,21 @@ class Sandbox:
         if self._ceiling:
             self._ceiling += grown
             self._lua.set_max_memory(self._ceiling, total=True)
+
+
+def _in_seconds(cpu_ns: Callable[[], int]) -> Callable[[], float]:
+    return lambda: cpu_ns() / NS_PER_S
+
+
+def _held_weakly(method: Callable[P, R]) -> Callable[P, R]:
+    held = WeakMethod(method)
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        bound = held()
+        assert bound is not None
+        return bound(*args, **kwargs)
+
+    return call
 
 
 def _readable(key: bytes) -> str | None:
