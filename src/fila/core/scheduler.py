@@ -131,9 +131,10 @@ class Scheduler:
         found = home.find(entry.spec, entry.sequence, place) if home else None
         if home is None or found is None:
             raise MessageNotFoundError(queue, message_id)
-        if asked.is_dlq and home is not asked:
+        if home is not asked and found.dead is None:
+            where = "no dead letter" if asked.is_dlq else "none of this queue"
             raise MessageNotFoundError(
-                queue, message_id, f"it is no dead letter; ask for it in queue {home.name!r}"
+                queue, message_id, f"it is {where}; ask for it in queue {home.name!r}"
             )
         return found
 

@@ -339,6 +339,16 @@ def test_a_message_of_the_queue_is_no_dead_letter(driver: Explained) -> None:
         driver.why(sequence, DLQ)
 
 
+def test_what_was_enqueued_among_dead_letters_is_no_message_of_the_queue(
+    driver: Explained,
+) -> None:
+    sequence = driver.enqueue_one(queue=DLQ)
+
+    with pytest.raises(MessageNotFoundError, match=r"ask for it in queue 'jobs\.dlq'"):
+        driver.why(sequence)
+    assert codes(driver.why(sequence, DLQ)) == ["NO_CONSUMER"]
+
+
 def test_what_a_queue_does_not_have_is_not_found_in_it(driver: Explained) -> None:
     sequence = driver.enqueue_one()
     queue = driver.queue_state()
