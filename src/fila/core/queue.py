@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # So many lanes put aside in one go, which must not hold the loop.
 _ASIDE_MAX = 1000
 # So many lanes of a key looked at for its oldest message: one for each priority, and some.
-_LANES_SEEN_MAX = 300
+LANES_SEEN_MAX = 300
 
 
 class Queue:
@@ -355,14 +355,14 @@ class Queue:
             else:
                 consumer.enlisted.discard(self.name)
 
-    def oldest_sequence(self, key: Key) -> int:
+    def oldest_sequence(self, key: Key, lanes_max: int = LANES_SEEN_MAX) -> int:
         """The ready message of a key with the lowest place, by its sequence; 0 for none.
 
         Of very many lanes only some are looked at: those whose turn is next are among them.
         """
         if not key.ready:
             return 0
-        place = min(lane.fifo.peek() for lane in islice(key.some_lanes(), _LANES_SEEN_MAX))
+        place = min(lane.fifo.peek() for lane in islice(key.some_lanes(), lanes_max))
         return self.sequence_at(place)
 
     def open_source(self, key: Key, source: Source) -> None:

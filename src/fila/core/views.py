@@ -8,11 +8,13 @@ from operator import attrgetter
 from fila.core.bucket import ONE
 from fila.core.consumer import Consumer
 from fila.core.key import Key
-from fila.core.queue import Queue
+from fila.core.queue import LANES_SEEN_MAX, Queue
 from fila.core.state import State
 
 KEYS_SHOWN_MAX = 1000
 BUCKETS_SHOWN_MAX = 1000
+# Lanes looked at for the oldest messages of all keys that are shown: a look must not hold the loop.
+_LANES_SEEN_IN_ALL_MAX = 16_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,7 @@ def stats_of(queue: Queue, *, now_ns: int) -> QueueStats:
     shown = nlargest(KEYS_SHOWN_MAX, queue.keys.values(), key=lambda key: key.ready + key.delayed)
     served = sum(key.served.per_second(now_ns) for key in shown)
     weights = sum(key.weight for key in shown if key.ready)
+    lanes_max = min(LANES_SEEN_MAX, _LANES_SEEN_IN_ALL_MAX // max(1, len(shown)))
     return QueueStats(
         summary=summarize(queue),
         ready=queue.ready_count,
@@ -107,7 +110,14 @@ def stats_of(queue: Queue, *, now_ns: int) -> QueueStats:
         key_count=len(queue.keys),
         quantum=queue.ring.quantum,
         keys=tuple(
-            _key_stats(queue, key, now_ns=now_ns, served=served, weights=weights) for key in shown
+            _key_stats(
+                key,
+                now_ns=now_ns,
+                served=served,
+                weights=weights,
+                oldest_sequence=queue.oldest_sequence(key, lanes_max),
+            )
+            for key in shown
         ),
         buckets=tuple(_bucket_stats(queue, now_ns=now_ns)),
     )
@@ -147,7 +157,9 @@ def consumer_view(consumer: Consumer, *, now_ns: int) -> ConsumerView:
     )
 
 
-def _key_stats(queue: Queue, key: Key, *, now_ns: int, served: float, weights: int) -> KeyStats:
+def _key_stats(
+    key: Key, *, now_ns: int, served: float, weights: int, oldest_sequence: int
+) -> KeyStats:
     return KeyStats(
         key=key.name,
         pending=key.ready + key.delayed,
@@ -158,5 +170,5 @@ def _key_stats(queue: Queue, key: Key, *, now_ns: int, served: float, weights: i
         share=key.served.per_second(now_ns) / served if served else 0.0,
         weight_share=key.weight / weights if weights and key.ready else 0.0,
         in_flight=key.in_flight,
-        oldest_sequence=queue.oldest_sequence(key),
+        oldest_sequence=oldest_sequence,
     )

@@ -171,3 +171,17 @@ def test_a_look_at_a_key_with_very_many_lanes_looks_at_some(few: int, many: int)
         assert driver.key("key").oldest_sequence == 1
 
     assert steps[1] == steps[0]
+
+
+def test_a_look_at_very_many_keys_with_many_lanes_each_looks_at_some_of_each() -> None:
+    steps = []
+    for priorities in (20, 60):
+        driver = Throttled(stored=False)
+        driver.create()
+        for priority in range(priorities):
+            driver.accept([Spec(f"key-{n}", priority=priority) for n in range(1000)])
+        steps.append(
+            count_calls(lambda d=driver: d.scheduler.stats(QUEUE, now_ns=0))  # type: ignore[misc]
+        )
+
+    assert steps[1] == steps[0]
