@@ -192,6 +192,21 @@ async def test_a_rejection_is_not_asked_about_and_a_release_neither(
     assert stats.calls == 0
 
 
+async def test_a_lease_that_expires_asks_nobody(client: fila.AsyncClient, queue: str) -> None:
+    await client.admin.create_queue(
+        queue, on_failure_script=BY_ERROR, visibility_timeout_ms=1000, retry_delay_ms=0
+    )
+    await client.enqueue(queue, b"a", fairness_key="own")
+    await client.lease(queue, 1)
+
+    (again,) = await client.lease(queue, 1, wait=10)
+    stats = (await client.admin.stats(queue)).on_failure
+
+    assert (again.attempts, again.fairness_key) == (1, "own")
+    assert stats is not None
+    assert stats.calls == 0
+
+
 async def test_scripts_are_there_after_a_restart(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "data") as broker:
         async with fila.AsyncClient(broker.address) as client:
