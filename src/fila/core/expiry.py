@@ -1,4 +1,4 @@
-"""What time does by itself: leases end, delays are over, messages outlive their time."""
+"""What time does by itself: leases end, delays are over, messages expire, tokens come."""
 
 from fila.core import letters
 from fila.core.effects import DropLevels, DropOutcomes

@@ -1,6 +1,7 @@
 """What may leave, and when: replies after their commit is on disk, deliveries after their enqueue.
 
-Pure bookkeeping between the write and the sync; the broker and the simulation run the same one.
+Deliveries that took tokens leave after what their buckets hold is on disk, too. Pure bookkeeping
+between the write and the sync; the broker and the simulation run the same one.
 """
 
 from collections import deque

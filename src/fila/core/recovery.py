@@ -1,4 +1,4 @@
-"""From what is stored back to what is known: the same lanes, places, leases and timers."""
+"""From what is stored back to what is known: lanes, places, leases, timers, buckets as before."""
 
 from collections.abc import Iterable
 from itertools import groupby

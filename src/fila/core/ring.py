@@ -1,4 +1,4 @@
-"""Deficit round robin over the active keys of one queue.
+"""Deficit round robin over fairness keys: a queue's active ones, or those in a bucket's line.
 
 The keys stand in line. The first has its turn: it is credited `weight × quantum`, delivers while
 that covers its next message, and goes to the end of the line. A key that becomes active goes to

@@ -1,4 +1,4 @@
-"""The calls of operators: queues, runtime settings, single messages, what is going on."""
+"""The calls by which operators change something: queues, runtime settings, single messages."""
 
 import asyncio
 from collections.abc import Callable
