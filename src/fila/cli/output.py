@@ -47,17 +47,43 @@ class Output:
             self.line(text)
 
 
+# Between columns; and what is folded only if it is longer.
+_GAP = 2
+_SHORT = 8
+
+
 def table(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
-    """Plain columns: numbers to the right, no lines."""
-    drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    """Plain columns: numbers to the right, no lines.
+
+    In a narrow window long texts are folded, short ones and numbers are not; the first column,
+    which people copy from, only if it must be.
+    """
+    drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
+    cells = [[_cell(value) for value in row] for row in rows]
+    least = [
+        _least_width(heading, [row[position] for row in cells])
+        for position, heading in enumerate(headings)
+    ]
+    first = max((row[0].cell_len for row in cells), default=0)
+    is_first_whole = first + sum(least[1:]) + _GAP * len(least) <= console().width
     for position, heading in enumerate(headings):
         numeric = all(isinstance(row[position], int | float) for row in rows) and bool(rows)
         drawn.add_column(
-            heading, justify="right" if numeric else "left", no_wrap=position == 0, overflow="fold"
+            heading,
+            justify="right" if numeric else "left",
+            min_width=least[position],
+            no_wrap=position == 0 and is_first_whole,
+            overflow="fold",
         )
-    for row in rows:
-        drawn.add_row(*(_cell(value) for value in row))
+    for row in cells:
+        drawn.add_row(*row)
     return drawn
+
+
+def _least_width(heading: str, cells: Sequence[Text]) -> int:
+    """What a column needs at least: the heading's words, and what is too short to be folded."""
+    words = [len(word) for word in heading.split()]
+    return max([*words, *(min(cell.cell_len, _SHORT) for cell in cells)], default=0)
 
 
 def _cell(value: Cell) -> Text:

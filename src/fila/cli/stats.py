@@ -107,10 +107,10 @@ def _keys(queue: str, stats: fila.QueueStats, limit: int) -> list[RenderableType
     shown = stats.per_key_stats[:limit]
     keys = table(_KEY_HEADINGS, [_key_row(key) for key in shown])
     rest = stats.key_count - len(shown)
-    note = _more(rest, "keys")
+    notes = [_more(rest, "keys")]
     if stats.ready:
-        note += f"`fila explain {printable(queue)} --key KEY` says why a key waits"
-    return [Text(""), keys, Text(note, style="dim")]
+        notes.append(f"`fila explain {printable(queue)} --key KEY` says why a key waits")
+    return [Text(""), keys, *(Text(note, style="dim") for note in notes if note)]
 
 
 def _limits(stats: fila.QueueStats, limit: int) -> list[RenderableType]:
@@ -118,12 +118,12 @@ def _limits(stats: fila.QueueStats, limit: int) -> list[RenderableType]:
         return []
     shown = stats.per_throttle_stats[:limit]
     limits = table(_THROTTLE_HEADINGS, [_throttle_row(each) for each in shown])
-    rest = len(stats.per_throttle_stats) - len(shown)
-    return [Text(""), limits, Text(_more(rest, "throttle keys"), style="dim")]
+    notes = [_more(len(stats.per_throttle_stats) - len(shown), "throttle keys")]
+    return [Text(""), limits, *(Text(note, style="dim") for note in notes if note)]
 
 
 def _more(rest: int, what: str) -> str:
-    return f"and {number(rest)} {what} more\n" if rest > 0 else ""
+    return f"and {number(rest)} {what} more" if rest > 0 else ""
 
 
 def _hooks(stats: fila.QueueStats) -> list[RenderableType]:

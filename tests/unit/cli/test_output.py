@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from fila.cli import output
 from fila.cli.output import (
     Output,
+    console,
     duration,
     payload_fields,
     percent,
@@ -66,3 +68,27 @@ def test_numbers_stand_to_the_right() -> None:
     drawn = table(("queue", "messages"), [("orders", 1000), ("mail", 5)])
 
     assert [column.justify for column in drawn.columns] == ["left", "right"]
+
+
+def test_in_a_narrow_window_names_are_folded_and_numbers_are_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "_PIPE_WIDTH", 40)
+    row = ("a-tenant-with-a-long-name", 123_456, 654_321, "100.0%")
+
+    console().print(table(("key", "waiting", "per second", "share"), [row]))
+    lines = capsys.readouterr().out.splitlines()
+
+    assert max(map(len, lines)) <= 40
+    assert any(line.split()[1:] == ["123,456", "654,321", "100.0%"] for line in lines)
+
+
+def test_what_people_copy_is_folded_only_if_it_must_be(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "_PIPE_WIDTH", 60)
+    message_id = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+    console().print(table(("id", "state", "key"), [(message_id, "ready", "a-tenant" * 4)]))
+
+    assert message_id in capsys.readouterr().out
