@@ -35,6 +35,24 @@ class Spec:
     def __hash__(self) -> int:
         return self._hash
 
+    def ruled(
+        self,
+        *,
+        fairness_key: str | None,
+        weight: int | None,
+        throttle_keys: tuple[str, ...] | None,
+        priority: int | None,
+        cost: int | None = None,
+    ) -> "Spec":
+        """The same, but for what a script has decided; None where it says nothing."""
+        return Spec(
+            fairness_key=self.fairness_key if fairness_key is None else fairness_key,
+            weight=self.weight if weight is None else weight,
+            throttle_keys=self.throttle_keys if throttle_keys is None else throttle_keys,
+            priority=self.priority if priority is None else priority,
+            cost=self.cost if cost is None else cost,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

@@ -41,12 +41,8 @@ def _changed(
     priority: int | None,
 ) -> Spec:
     """The same object each time: a lane's messages share it."""
-    return Spec(
-        fairness_key=spec.fairness_key if fairness_key is None else fairness_key,
-        weight=spec.weight if weight is None else weight,
-        throttle_keys=spec.throttle_keys if throttle_keys is None else throttle_keys,
-        priority=spec.priority if priority is None else priority,
-        cost=spec.cost,
+    return spec.ruled(
+        fairness_key=fairness_key, weight=weight, throttle_keys=throttle_keys, priority=priority
     )
 
 

@@ -10,7 +10,7 @@ from fila.model import FailureDecision
 from fila.server.hook_line import Call, Decision, Job
 from fila.server.runner import Answer, Reserved
 from fila.server.shell import Shell
-from fila.wire._pb.messages_pb2 import Message
+from fila.wire import envelope
 from fila.wire.outline import outline_of
 
 
@@ -58,10 +58,12 @@ class _Nack:
         stored = self._shell.storage.read_messages(partition, sequences)
         calls: list[Call] = []
         for (index, attempts), data in zip(live, stored, strict=True):
+            message = envelope.read_stored(data)
             # Without its bytes the broker would ask about something it can't name.
-            if data is not None:
+            if message is not None:
                 self._asked.append(index)
-                calls.append(_call(data, attempts=attempts + 1, error=command.error))
+                headers = outline_of(message.headers, 0)
+                calls.append(FailureCall(headers, message.id, attempts + 1, command.error))
         return calls
 
     def decide(self, decisions: Sequence[Decision | None]) -> None:
@@ -73,8 +75,3 @@ class _Nack:
                 column[index] = cast("FailureDecision | None", decision)
             command.decisions = column
         self._shell.runner.submit(command)
-
-
-def _call(stored: bytes, *, attempts: int, error: str) -> FailureCall:
-    message = Message.FromString(stored)
-    return FailureCall(outline_of(message.headers, 0), message.id, attempts, error)

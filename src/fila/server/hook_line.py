@@ -6,6 +6,7 @@ has a request in line is told when the last of its calls is decided.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from fila.model import EnqueueDecision, FailureDecision
 
 if TYPE_CHECKING:
     from fila.hooks.hook import Hook, Run
+
+log = logging.getLogger(__name__)
 
 Call: TypeAlias = EnqueueCall | FailureCall
 Decision: TypeAlias = EnqueueDecision | FailureDecision
@@ -144,7 +147,7 @@ class HookLine:
         while self._jobs and len(calls) < _ASKED_MAX:
             job = self._jobs.popleft()
             if job.calls is None:
-                job.calls = job.prepare()
+                job.calls = _prepared(job)
                 if job.calls is None:
                     self._forget(job)
                     continue
@@ -171,3 +174,13 @@ class HookLine:
     def _forget(self, job: Job) -> None:
         self._count -= job.count
         self._bytes -= job.size
+
+
+def _prepared(job: Job) -> Sequence[Call] | None:
+    """What to ask for a request; nothing if that can't be found out, but it must not be lost."""
+    try:
+        return job.prepare()
+    except Exception:
+        # Supervision: the disk may fail to read. The request goes on with its own options.
+        log.exception("a script could not be asked")
+        return []

@@ -23,6 +23,7 @@ from fila.server.hook_line import Call
 from fila.server.rulings import Rulings
 from fila.server.runner import Answer
 from fila.server.shell import Shell
+from fila.wire import envelope
 from fila.wire._pb import admin_pb2 as pb
 from fila.wire._pb.messages_pb2 import Message
 from fila.wire.names import check_queue_name
@@ -111,14 +112,14 @@ class RedriveService:
         ]
         messages = storage.read_messages(partition, [entry.sequence for entry, _ in known])
         for (entry, place), stored in zip(known, messages, strict=True):
-            if stored is not None:
+            message = envelope.read_stored(stored)
+            if message is not None and stored is not None:
                 chunk.entries.append(entry)
                 chunk.places.append(place)
-                self._ask_for(stored, chunk)
+                self._ask_for(message, chunk)
                 chunk.size += len(stored)
 
-    def _ask_for(self, stored: bytes, chunk: _Chunk) -> None:
-        message = Message.FromString(stored)
+    def _ask_for(self, message: Message, chunk: _Chunk) -> None:
         spec, timing = self._options.read(message.options)
         chunk.wishes.append((spec, Timing(ttl_ms=timing.ttl_ms) if timing else None))
         chunk.calls.append(outline_of(message.headers, len(message.payload)))

@@ -61,23 +61,18 @@ class Rulings:
             self._known.clear()
             self._kept.clear()
             self._specs.clear()
-        spec = _merged(own, decision)
+        spec = own.ruled(
+            fairness_key=decision.fairness_key,
+            weight=decision.weight,
+            throttle_keys=decision.throttle_keys,
+            priority=decision.priority,
+            cost=decision.cost,
+        )
         spec = self._specs.setdefault(spec, spec)
         if decision.delay_ms is None:
             self._known.setdefault(own, {})[id(decision)] = spec
             self._kept.append(decision)
         return spec
-
-
-def _merged(own: Spec, decision: EnqueueDecision) -> Spec:
-    throttle_keys = decision.throttle_keys
-    return Spec(
-        fairness_key=decision.fairness_key or own.fairness_key,
-        weight=decision.weight or own.weight,
-        throttle_keys=own.throttle_keys if throttle_keys is None else throttle_keys,
-        priority=own.priority if decision.priority is None else decision.priority,
-        cost=decision.cost or own.cost,
-    )
 
 
 def _delayed(own: Timing | None, delay_ms: int) -> Timing | None:

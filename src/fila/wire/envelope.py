@@ -8,6 +8,7 @@ encoded again on the way, and the parts that a batch shares are built once for t
 from functools import lru_cache
 from struct import Struct
 
+from google.protobuf.message import DecodeError
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila import ids
@@ -35,6 +36,14 @@ def stored_message(head: bytes, low: int, body: bytes, tail: bytes) -> bytes:
     """One stored message."""
     digits = b"%04x-%012x" % (low >> _ID_TAIL_BITS, low & _ID_TAIL_MASK)
     return b"".join((head, digits, body, tail))
+
+
+def read_stored(stored: bytes | None) -> pb.Message | None:
+    """A stored message, if its bytes are there, and are a message's."""
+    try:
+        return None if stored is None else pb.Message.FromString(stored)
+    except DecodeError:
+        return None
 
 
 @lru_cache(maxsize=16_384)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fila.errors import ExhaustedError
+from fila.errors import ExhaustedError, StorageError
 from fila.server.hook_line import HookLine, Question
 from tests.unit.server.scripts import Request, Script
 
@@ -221,3 +221,20 @@ def test_what_has_left_makes_room() -> None:
     line.append(Request("c").job)
 
     line.admit(19_999, 64 * 1024 * 1024 - 10)
+
+
+def test_a_request_that_cannot_say_what_to_ask_goes_on_and_nobody_behind_it_is_lost() -> None:
+    script, before, broken, after = Script(), Request("a"), Request("b"), Request("c")
+    job = broken.job
+
+    def unreadable() -> None:
+        raise StorageError("the disk is on fire")
+
+    job.prepare = unreadable
+    line = filled(script, before)
+    line.append(job)
+    line.append(after.job)
+
+    finish(line)
+
+    assert (before.keys, broken.keys, after.keys) == (["a"], [], ["c"])
