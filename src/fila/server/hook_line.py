@@ -104,7 +104,10 @@ class HookLine:
         self._bytes += job.size
 
     def next_question(self, now_ns: int) -> Question | None:
-        """What to ask now. None: some were answered without asking, or there is nothing."""
+        """What to ask now. None: some were answered without asking, or there is nothing.
+
+        Not while a question is out: what it says is for those at the front.
+        """
         question = self._question
         if question is not None and question.hook is self.hook:
             left = question.count - question.start

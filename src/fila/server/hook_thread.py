@@ -44,7 +44,8 @@ class HookThread:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="fila-hooks")
         self._quick: deque[HookLine] = deque()
         self._slow: deque[HookLine] = deque()
-        self._asking = False
+        # Whose question is out: its line is the thread's until the answer is in.
+        self._asked: HookLine | None = None
         self._turn_due = False
 
     def submit(self, line: HookLine, job: Job) -> None:
@@ -72,19 +73,19 @@ class HookThread:
         self._executor.shutdown(wait=True)
 
     def _list(self, line: HookLine) -> None:
-        if not line.is_listed:
+        if not line.is_listed and line is not self._asked:
             line.is_listed = True
             (self._quick if line.is_quick else self._slow).append(line)
 
     def _turn_soon(self) -> None:
         # Not at once: requests that arrive together are asked together.
-        if not self._turn_due and (self._quick or (self._slow and not self._asking)):
+        if not self._turn_due and (self._quick or (self._slow and self._asked is None)):
             self._turn_due = True
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         self._turn_due = False
-        if self._slow and not self._asking:
+        if self._slow and self._asked is None:
             self._slow_turn(self._slow.popleft())
         if self._quick:
             self._quick_turn(self._quick.popleft())
@@ -107,7 +108,7 @@ class HookThread:
         line.is_listed = False
         question = line.next_question(self._clock.now_ns())
         if question is not None:
-            self._asking = True
+            self._asked = line
             asked = self._loop.run_in_executor(self._executor, question.ask, _TURN_NS)
             asked.add_done_callback(partial(self._end_turn, line, question))
         elif len(line):
@@ -118,7 +119,7 @@ class HookThread:
         _log_trips(question.hook)
 
     def _end_turn(self, line: HookLine, question: Question, asked: "asyncio.Future[Run]") -> None:
-        self._asking = False
+        self._asked = None
         if asked.cancelled():
             return
         error = asked.exception()

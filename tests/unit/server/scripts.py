@@ -28,6 +28,7 @@ class Script:
         self.runs: list[int] = []
         self.packs = 0
         self.closed = False
+        self.is_asked = threading.Event()
         self.may_run = threading.Event()
         self.may_run.set()
         self._packed: list[list[str]] = []
@@ -47,6 +48,7 @@ class Script:
     def run(self, packed: bytes, *, start: int, budget_ns: int, call_ns: int | None = None) -> Any:
         assert budget_ns > 0
         self.threads.append(threading.current_thread().name)
+        self.is_asked.set()
         assert call_ns is None or threading.current_thread() is threading.main_thread()
         assert self.may_run.wait(10)
         names = self._packed[int(packed)][start : start + self.per_run]

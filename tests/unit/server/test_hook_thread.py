@@ -35,6 +35,10 @@ class Told:
         return self.request.keys
 
 
+async def until_asked(script: Script) -> None:
+    assert await asyncio.to_thread(script.is_asked.wait, PATIENCE_S)
+
+
 async def test_requests_that_arrive_together_are_asked_together(thread: HookThread) -> None:
     script = Script()
     line = HookLine("q", script.hook)
@@ -148,3 +152,42 @@ async def test_a_quick_line_does_not_wait_for_a_slow_one(thread: HookThread) -> 
     assert first.request.keys is None
     slow.may_run.set()
     assert await first.wait() == ["a"]
+
+
+async def test_a_line_whose_question_is_out_is_not_asked_on_the_loop_as_well(
+    thread: HookThread,
+) -> None:
+    script, first, second = Script(), Told("a"), Told("b")
+    line = HookLine("q", script.hook)
+    script.may_run.clear()
+    thread.submit(line, first.request.job)
+    await until_asked(script)
+
+    # As after a quick turn in the thread that has been followed by the next one there.
+    script.is_quick = True
+    thread.submit(line, second.request.job)
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+    assert len(script.threads) == 1
+    script.may_run.set()
+    assert (await first.wait(), await second.wait()) == (["a"], ["b"])
+    assert script.asked == ["a", "b"]
+
+
+async def test_what_a_script_says_that_was_taken_away_meanwhile_is_for_those_it_was_asked_about(
+    thread: HookThread,
+) -> None:
+    script, told = Script(), Told(*map(str, range(1000)))
+    line = HookLine("q", script.hook)
+    script.may_run.clear()
+    thread.submit(line, told.request.job)
+    await until_asked(script)
+
+    line.hook = None
+    thread.resume(line)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    script.may_run.set()
+
+    assert await told.wait() == [*map(str, range(512)), *[None] * 488]
