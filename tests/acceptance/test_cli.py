@@ -182,6 +182,8 @@ def test_runtime_configuration_is_set_read_listed_and_deleted(broker: Broker) ->
     done(broker.fila("config", "delete", "a:one"))
     missing = broker.fila("config", "get", "a:one")
     assert (missing.code, missing.err) == (1, "fila: a:one is not set\n")
+    assert done(broker.fila("config", "set", "b:two", "")) == "b:two has no value any more\n"
+    assert broker.fila("config", "get", "b:two").code == 1
 
 
 def test_stats_show_each_key_with_its_share(broker: Broker) -> None:

@@ -27,10 +27,11 @@ def config() -> None:
 @click.argument("value")
 @takes_session
 def set_value(session: Session, /, key: str, value: str) -> None:
-    """Store VALUE under KEY."""
+    """Store VALUE under KEY; an empty one deletes it."""
     with session.connect() as client:
         client.admin.set_config(key, value)
-    session.output.done(f"{key} = {value}", {"key": key, "value": value})
+    done = f"{key} = {value}" if value else f"{key} has no value any more"
+    session.output.done(done, {"key": key, "value": value})
 
 
 @config.command("get")

@@ -75,9 +75,13 @@ class Script(click.ParamType[str]):
     ) -> str:
         """The source."""
         try:
-            return PAYLOAD.convert(value, param, ctx).decode()
+            source = PAYLOAD.convert(value, param, ctx).decode()
         except UnicodeDecodeError:
             self.fail("the script is not UTF-8 text", param, ctx)
+        if value and not source:
+            # An empty file is a mistake more often than a wish.
+            self.fail(f"there is no script in {value}; '' takes the queue's away", param, ctx)
+        return source
 
 
 class Moment(click.ParamType[datetime]):

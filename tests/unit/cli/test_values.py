@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from fila.cli.values import HEADER, MOMENT, PAYLOAD, SPAN
+from fila.cli.values import HEADER, MOMENT, PAYLOAD, SCRIPT, SPAN
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,12 @@ def test_a_moment_has_a_time_zone() -> None:
 def test_what_is_no_moment_is_refused() -> None:
     with pytest.raises(click.BadParameter, match="2030"):
         MOMENT.convert("tomorrow", None, None)
+
+
+def test_an_empty_file_takes_no_script_away(tmp_path: Path) -> None:
+    file = tmp_path / "hook.lua"
+    file.touch()
+
+    with pytest.raises(click.BadParameter, match="there is no script in"):
+        SCRIPT.convert(f"@{file}", None, None)
+    assert SCRIPT.convert("", None, None) == ""
