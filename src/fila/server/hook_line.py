@@ -134,10 +134,6 @@ class HookLine:
         self._advance(question, [None] * (question.count - question.start))
 
     def _advance(self, question: Question, decisions: Sequence[Decision | None]) -> None:
-        if question is not self._question:
-            # The script was taken away while it ran: its messages have gone on without it, and
-            # those at the front are others.
-            return
         question.start += len(decisions)
         if question.start >= question.count:
             self._question = None

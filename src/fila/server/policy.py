@@ -173,6 +173,14 @@ class Policy:
         return {kind: _Source(script, limits) for kind, script in scripts.items() if script}
 
     def _compile(self, queue: str, kind: HookKind, source: _Source) -> Hook:
+        try:
+            return self._hook(queue, kind, source)
+        except ScriptError as error:
+            # Its trace would keep the runtime that refused the script, for as long as the answer
+            # to the call that brought it keeps the error.
+            raise error.with_traceback(None) from None
+
+    def _hook(self, queue: str, kind: HookKind, source: _Source) -> Hook:
         return Hook(
             kind,
             source.script,

@@ -127,20 +127,6 @@ def test_an_answer_of_a_script_that_was_replaced_meanwhile_still_counts() -> Non
     assert request.keys == ["old-a", "old-b"]
 
 
-def test_an_answer_that_comes_when_its_messages_have_gone_on_decides_about_no_others() -> None:
-    old, request = Script("old-"), Request(*map(str, range(1000)))
-    line = filled(old, request)
-    question = line.next_question(0)
-    assert isinstance(question, Question)
-    line.hook = None
-    turn(line)
-
-    line.take(question, question.ask(1), 0)
-    finish(line)
-
-    assert request.keys == [None] * 1000
-
-
 def test_nobody_is_asked_about_for_a_caller_who_has_gone() -> None:
     gone, stays = Request("a"), Request("b")
     gone.is_wanted = False
