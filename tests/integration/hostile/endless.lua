@@ -392,3 +392,14 @@ while true do local x = '0x' .. ('f'):rep(20000) x = x + 0 end
 
 --- rawset
 local t = {} while true do rawset(t, {}, 1) if math.random(1000) == 1 then t = {} end end
+
+--- time over far down in pcalls, as the fuzz found it
+local t1, t2, s1, n1 = {}, {3, 1, 2}, 'text', 7
+local f1, f2
+f1 = function(a, b) local _ = rawlen('a-a-a-a-a-b', 1/0, nil, ('a'):rep(50)); t2 = select(-1, pcall(string.gmatch, msg.headers)); return rawequal('__mode', select(-1, pcall(f1, msg)), 'abc', ('a'):rep(20000)) end
+f2 = function(a, b, ...) t1[select(-1, pcall(string.gmatch, setmetatable({}, {__index = f2, __len = f1, __call = f1, __newindex = f2})))] = f1('k'); return {a = 1} end
+pcall(function() if table.unpack() then s1 = setmetatable({}, {__len = function() return 1e8 // 1 | 0 end}); for k, v in pairs(string.sub((('')[msg])['__metatable'], select(-1, pcall(string.match, math.fmod(1e308))))) do for k, v in pairs(select(-1, pcall(on_enqueue, {a = 1}))) do local _ = rawlen(setmetatable({}, {__eq = f1, __lt = f2, __concat = f1}), '%1', '%s%q%d', 0); while (setmetatable({}, {__metatable = 1}))[''] do n1 = 'k'; t2 = f2; s1 = s1 .. 'x' end end pcall(function() t2 = math.modf(-1e9, ('('):rep(2000), '%b()'); local _ = math.abs(msg.headers, setmetatable({}, {__close = f1}), t1, ('a'):rep(50)); while nil do t2 = {}; n1 = -1; s1 = s1 .. 'x' end end); end end end)
+pcall(function() s1 = math.max('__metatable'); end)
+pcall(function() if -1/0 then pcall(function() while select(-1, pcall(string.char, f2())) do t1 = 'a'; if {{}, {}} then s1 = 'stack overflow'; t1 = '%c'; end s1 = s1 .. 'x' end while (tostring('not enough memory', ('1'):rep(400), {a = 1}))[s1] do n1 = select(-1, pcall(math.type, math)); s1 = s1 .. 'x' end if (f1)['%c'] then  end end); end end)
+pcall(function() while {1, 2, 3} do  s1 = s1 .. 'x' end end)
+return {fairness_key = s1, weight = n1, throttle_keys = t1, delay_ms = ('%b()')[{{}, {}}]}

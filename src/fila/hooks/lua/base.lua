@@ -4,6 +4,7 @@ local native, parts = ...
 local type, error, pcall = native.type, native.error, native.pcall
 local raw_get, metatable_of, set_metatable = native.rawget, native.metatable_of, native.setmetatable
 local find, watch, views = native.string.find, parts.watch, parts.views
+local state = watch.state
 
 local OUT_OF_MEMORY = "not enough memory"
 local WHILE_HANDLING = "error in error handling"
@@ -18,6 +19,7 @@ local EVENTS = {
 local FORBIDDEN = { "__gc", "__mode" }
 local ORIGINAL = {}
 local COPIES_MAX = 64
+local PROTECTED_MAX = 20
 
 -- A time-out, a lack of memory and an overflow of the stack end the call: no script may catch them.
 -- The last because the watch needs some stack itself; where there is none it does not look.
@@ -29,6 +31,7 @@ local function is_fatal(problem)
 end
 
 local function outcome(ok, ...)
+  state.protected = state.protected - 1
   if not ok and is_fatal((...)) then error((...), 0) end
   return ok, ...
 end
@@ -44,7 +47,10 @@ local function closing(handler)
   end
 end
 
+-- A time-out goes up through every pcall there is, and each may have a deep stack to clear away.
 local function protected(...)
+  if state.protected >= PROTECTED_MAX then error("too many pcalls within each other", 2) end
+  state.protected = state.protected + 1
   return outcome(pcall(...))
 end
 

@@ -17,8 +17,9 @@ local TOO_LONG = "the call took longer than its time limit"
 -- A comparison of strings that hold NULs costs so much more per byte than anything else.
 local NUL_FACTOR = 16
 
--- Of the call that is running: how often it was looked at, and whether it began without a look.
-local state = { looks = 0, untimed = false }
+-- Of the call that is running: how often it was looked at, whether it began without a look, and how
+-- many pcalls it is in.
+local state = { looks = 0, untimed = false, protected = 0 }
 local watch = { too_long = TOO_LONG, state = state }
 
 local started, deadline, expired, given_up = 0, 0, false, false
@@ -93,7 +94,7 @@ function watch.start(now, cpu_now, spent, shorter)
   limit = shorter or timeout
   started = now - spent
   deadline = started + limit
-  state.looks, state.untimed = 0, false
+  state.looks, state.untimed, state.protected = 0, false, 0
 end
 
 -- The next call of the run begins.
