@@ -1,5 +1,6 @@
 """Standard input, output and error, made fit for use whatever a program was started with."""
 
+import atexit
 import io
 import os
 import sys
@@ -20,11 +21,20 @@ def prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    atexit.register(_drop_what_nobody_takes)
 
 
 def silence_stdout() -> None:
     """Whoever read our output has gone: let the interpreter flush what is left into nothing."""
     _lead_nowhere(sys.stdout.fileno())
+
+
+def _drop_what_nobody_takes() -> None:
+    """What stderr could not take must not change the exit code, as it would at the very end."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _lead_nowhere(sys.stderr.fileno())
 
 
 def _is_open(number: int) -> bool:

@@ -17,12 +17,15 @@ _READY = re.compile(r"listening on (\S+:\d+),")
 _START_SECONDS_MAX = 30.0
 
 
+_NOT_THE_USERS = {"NO_COLOR", "FORCE_COLOR", "PYTHONUNBUFFERED"}
+
+
 def clean_environment(**more: str) -> dict[str, str]:
-    """The environment without what would configure Fila or colour its output."""
+    """The environment without what would configure Fila, colour its output or never buffer it."""
     kept = {
         key: value
         for key, value in os.environ.items()
-        if not key.startswith("FILA_") and key not in {"NO_COLOR", "FORCE_COLOR"}
+        if not key.startswith("FILA_") and key not in _NOT_THE_USERS
     }
     # Without an installation the sources do.
     kept["PYTHONPATH"] = str(ROOT / "src")

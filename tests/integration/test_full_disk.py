@@ -26,8 +26,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     with image.open("wb") as file:
         file.truncate(128 * _MIB)
+    # Not every PATH leads to where an administrator's programs are.
+    environment = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
     for command in (["mkfs.ext4", "-q", image], ["mount", "-o", "loop", image, folder]):
-        subprocess.run([str(part) for part in command], check=True, capture_output=True)
+        words = [str(part) for part in command]
+        subprocess.run(words, check=True, capture_output=True, env=environment)
     try:
         yield folder
     finally:

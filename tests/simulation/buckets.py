@@ -54,6 +54,9 @@ class Lifted:
     least: int
     age: int
     wall: int
+    # At some start the wall clock said that the hour was over; the broker may have forgotten it
+    # then, and no clock that is set back reminds it.
+    may_be_forgotten: bool = False
 
 
 @dataclass(slots=True)
@@ -93,7 +96,8 @@ class Buckets:
             return Pail(rate, size, size, size, age)
         if age - old.age >= _HOUR_NS:
             return Pail(rate, size, size, size, age)
-        return Pail(rate, size, min(old.most, size), min(old.least, size), age)
+        most = size if old.may_be_forgotten else min(old.most, size)
+        return Pail(rate, size, most, min(old.least, size), age)
 
     def take(self, names: Iterable[str], age: int, what: object) -> None:
         """A delivery: never more than the limit allows."""
@@ -112,7 +116,8 @@ class Buckets:
         self.offset = offset
         for name, old in self.lifted.items():
             passed = max(0, age + offset - old.wall)
-            self.lifted[name] = replace(old, age=age - passed)
+            forgotten = old.may_be_forgotten or passed >= _HOUR_NS
+            self.lifted[name] = replace(old, age=age - passed, may_be_forgotten=forgotten)
         for pail in self.pails.values():
             pail.pass_time(age)
             pail.most = min(pail.burst, pail.most + max(0, jump) * pail.rate)
